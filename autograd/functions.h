@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the gradient rules and the bodies of the functions they call
+// (docs/functions.md) have in common. A body is made of standard operators
+// whose form is the same from opset 18 to 28, works for unknown batch and
+// spatial sizes, and can itself be differentiated.
+#ifndef ONWARD_AUTOGRAD_FUNCTIONS_H_
+#define ONWARD_AUTOGRAD_FUNCTIONS_H_
+
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/graph/builder.h"
+#include "core/graph/function_library.h"
+#include "core/graph/graph.h"
+
+namespace onward {
+
+void RegisterConvFunctions(FunctionLibrary& library);
+void RegisterPoolFunctions(FunctionLibrary& library);
+void RegisterNormFunctions(FunctionLibrary& library);
+void RegisterLossFunctions(FunctionLibrary& library);
+void RegisterIndexFunctions(FunctionLibrary& library);
+
+// --- Calls and shapes (functions.cc) ---
+
+// `body`, refusing calls that omit one of the first `required` inputs.
+FunctionDef::Body Requires(int required, FunctionDef::Body body);
+// Fails with the node's description in front of `message`.
+Expr FailAt(GraphBuilder& b, const Node& node, const std::string& message);
+// Input i; undefined where the call omits it.
+Expr Argument(const std::vector<Expr>& inputs, size_t i);
+// Those attributes of `node` that are named.
+Attributes Pick(const Node& node, std::initializer_list<std::string_view> names);
+
+// [first, last).
+std::vector<int64_t> AxesRange(int64_t first, int64_t last);
+// [0, rank) without `axis`.
+std::vector<int64_t> AxesBut(int rank, int axis);
+// Dimensions [first, last) of x as an int64 vector, constant where known.
+Expr DimsOf(const Expr& x, int first, int last);
+
+// One dimension of a wanted shape.
+struct Extent {
+  int64_t known = -1;
+  Expr source;  // not known: dimension `axis` of this value
+  int axis = 0;
+};
+Extent Fixed(int64_t value);
+Extent DimOf(const Expr& x, int axis);
+Extent Rest();  // what remains; at most one of a shape
+Expr ReshapeTo(const Expr& x, const std::vector<Extent>& shape);
+
+// A vector over axis `axis` of a tensor of rank `rank`: [1, .., -1, .., 1].
+Expr AlongAxis(const Expr& vector, int axis, int rank);
+
+// --- Sliding windows (functions/conv.cc) ---
+
+// The windows of a Conv or pool, one entry per spatial axis, auto_pad resolved.
+struct Windows {
+  std::vector<int64_t> kernel;  // -1: not known
+  std::vector<int64_t> strides, dilations, pads_begin, pads_end;
+
+  int axes() const { return static_cast<int>(strides.size()); }
+  // Input cells from the first to the last of a window; -1: not known.
+  int64_t span(int axis) const;
+  // strides, dilations, pads and group as attributes.
+  Attributes AsAttributes(int64_t group) const;
+};
+// Fails (nullopt) on attributes that do not fit `x` or need its unknown size.
+std::optional<Windows> WindowsOf(GraphBuilder& b, const Node& node, const Expr& x,
+                                 std::vector<int64_t> kernel);
+// The same for a pool, whose kernel is an attribute.
+std::optional<Windows> PoolWindowsOf(GraphBuilder& b, const Node& node, const Expr& x);
+// kernel_shape, or else the spatial dimensions of the weight.
+std::vector<int64_t> KernelOf(const Node& node, const Expr& weight);
+// The transpose of the convolution with `w`: takes dy back to the size of x.
+Expr TransposedConv(const Expr& dy, const Expr& w, const Windows& windows, int64_t group,
+                    const Expr& x);
+// Every cell of x gets the sum of dy over the windows that cover the cell.
+Expr SpreadWindows(const Expr& dy, const Windows& windows, const Expr& x);
+
+// --- Normalization (functions/norm.cc) ---
+
+// normal = (x - mean(x)) * rstd,  rstd = 1 / sqrt(variance(x) + epsilon)
+struct Normalized {
+  Expr normal, rstd;
+};
+Normalized Normalize(const Expr& x, const std::vector<int64_t>& axes, float epsilon);
+// dx = rstd * (g - mean(g) - normal * mean(g * normal)) for a gradient g of `normal`
+Expr NormalizeGrad(const Normalized& n, const Expr& g, const std::vector<int64_t>& axes);
+
+// --- Labels of a loss (functions/loss.cc) ---
+
+// Shapes: scores [N, C, D..], labels [N, D..].
+struct LabelTerms {
+  Expr is_label;  // bool [N, C, D..]: the class is the label, and not ignored
+  Expr counted;   // bool [N, 1, D..]: not ignored; undefined if all are counted
+  Expr weight;    // weight of each class, [1, C, 1..]; undefined for 1
+  Expr scale;     // dL / d(weighted loss of a position): scalar or [N, 1, D..]
+};
+// Fails (nullopt) on scores of unknown rank.
+std::optional<LabelTerms> LabelTermsOf(GraphBuilder& b, const Node& node, const Expr& dl,
+                                       const Expr& scores, const Expr& labels,
+                                       const Expr& weights);
+
+}  // namespace onward
+
+#endif  // ONWARD_AUTOGRAD_FUNCTIONS_H_

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bodies of the gradients of normalizations and of the softmaxes. Statistics of
+// float16 and bfloat16 inputs are taken in float.
+#include "autograd/functions.h"
+#include "core/base/shape.h"
+
+namespace onward {
+namespace {
+
+// y = normal * scale + B, normal over all axes but 1 (the channels);
+// dB = sum(dy), dscale = sum(dy * normal), dx = NormalizeGrad(dy * scale)
+std::vector<Expr> BatchNormalizationGrad(GraphBuilder& b, const Node& call,
+                                         const std::vector<Expr>& in) {
+  const int rank = in[1].rank();
+  if (rank < 1) {
+    FailAt(b, call, "the rank of X is not known; declare the shape of the input");
+    return {};
+  }
+  const Expr x = Widened(in[1]);
+  const Expr dy = CastLike(in[0], x), scale = CastLike(in[2], x);
+  const std::vector<int64_t> axes = AxesBut(rank, 1);
+  const Normalized n = Normalize(x, axes, call.Float("epsilon", 1e-5f));
+  Expr channels = rank == 1 ? scale : AlongAxis(scale, 1, rank);  // rank 1: one channel
+  Expr dx = NormalizeGrad(n, dy * channels, axes);
+  Expr dscale = ReduceSum(dy * n.normal, axes, rank == 1), db = ReduceSum(dy, axes, rank == 1);
+  return {CastLike(dx, in[1]), CastLike(dscale, in[2]), CastLike(db, in[2])};
+}
+
+// y = normal * scale + B, normal over the axes from `axis` on;
+// dB = sum(dy), dscale = sum(dy * normal) over the other axes,
+// dx = NormalizeGrad(dy * scale)
+std::vector<Expr> LayerNormalizationGrad(GraphBuilder& b, const Node& call,
+                                         const std::vector<Expr>& in) {
+  const int rank = in[1].rank();
+  absl::StatusOr<int> axis = NormalizeAxis(call.Int("axis", -1), rank);
+  if (!axis.ok()) {
+    FailAt(b, call, "axis is out of range, or the rank of X is not known");
+    return {};
+  }
+  const Expr x = Widened(in[1]);
+  const Expr dy = CastLike(in[0], x), scale = CastLike(in[2], x);
+  const std::vector<int64_t> axes = AxesRange(*axis, rank), others = AxesRange(0, *axis);
+  const Normalized n = Normalize(x, axes, call.Float("epsilon", 1e-5f));
+  std::vector<Expr> results = {CastLike(NormalizeGrad(n, dy * scale, axes), in[1]),
+                               CastLike(ReduceSum(dy * n.normal, others, false), in[2])};
+  if (call.HasOutput(2)) results.push_back(CastLike(ReduceSum(dy, others, false), in[2]));
+  return results;
+}
+
+// y = softmax(x);  dx = y*dy - y * sum(y*dy)
+std::vector<Expr> SoftmaxGrad(GraphBuilder&, const Node& call, const std::vector<Expr>& in) {
+  const Expr &dy = in[0], &y = in[1];
+  Expr ydy = y * dy;
+  return {ydy - y * ReduceSum(ydy, {call.Int("axis", -1)})};
+}
+
+// y = logsoftmax(x);  dx = dy - exp(y) * sum(dy)
+std::vector<Expr> LogSoftmaxGrad(GraphBuilder&, const Node& call, const std::vector<Expr>& in) {
+  const Expr &dy = in[0], &y = in[1];
+  return {dy - Exp(y) * ReduceSum(dy, {call.Int("axis", -1)})};
+}
+
+}  // namespace
+
+Normalized Normalize(const Expr& x, const std::vector<int64_t>& axes, float epsilon) {
+  Expr centred = x - ReduceMean(x, axes);
+  Expr variance = ReduceMean(centred * centred, axes);
+  Expr rstd = 1 / Sqrt(variance + static_cast<double>(epsilon));
+  return {centred * rstd, rstd};
+}
+
+Expr NormalizeGrad(const Normalized& n, const Expr& g, const std::vector<int64_t>& axes) {
+  return n.rstd * (g - ReduceMean(g, axes) - n.normal * ReduceMean(g * n.normal, axes));
+}
+
+void RegisterNormFunctions(FunctionLibrary& library) {
+  library.Add("BatchNormalizationGrad", {.body = Requires(3, BatchNormalizationGrad),
+                                         .output_like = {1, 2, 2},
+                                         .shape_only = {},
+                                         .attributes = {"epsilon"}});
+  library.Add("LayerNormalizationGrad", {.body = Requires(3, LayerNormalizationGrad),
+                                         .output_like = {1, 2, 2},
+                                         .shape_only = {},
+                                         .attributes = {"axis", "epsilon"}});
+  library.Add("SoftmaxGrad", {.body = Requires(2, SoftmaxGrad),
+                              .output_like = {1},
+                              .shape_only = {},
+                              .attributes = {"axis"}});
+  library.Add("LogSoftmaxGrad", {.body = Requires(2, LogSoftmaxGrad),
+                                 .output_like = {1},
+                                 .shape_only = {},
+                                 .attributes = {"axis"}});
+}
+
+}  // namespace onward

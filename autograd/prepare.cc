@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "autograd/prepare.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "core/base/status.h"
+#include "core/graph/infer.h"
+#include "core/graph/inline.h"
+
+namespace onward {
+namespace {
+
+// No ONNX exporter writes such a dim_param.
+constexpr absl::string_view kDimPrefix = "?dim";
+
+bool CallsRandom(const Graph& root, const std::vector<Node>& nodes);
+
+bool IsRandomNode(const Graph& root, const Node& node) {
+  if (IsRandom(node)) return true;
+  for (const auto& [name, attribute] : node.attributes) {
+    if (auto* sub = std::get_if<std::shared_ptr<const Graph>>(&attribute.value);
+        sub != nullptr && CallsRandom(root, (*sub)->nodes)) {
+      return true;
+    }
+  }
+  auto it = root.functions.find({node.domain, node.op_type, node.overload});
+  return it != root.functions.end() && CallsRandom(root, it->second->body.nodes);
+}
+
+bool CallsRandom(const Graph& root, const std::vector<Node>& nodes) {
+  for (const Node& node : nodes) {
+    if (IsRandomNode(root, node)) return true;
+  }
+  return false;
+}
+
+absl::StatusOr<Graph> InlineRandomFunctions(const Graph& graph, const RuleTable& rules) {
+  auto keep = [&](const Node& call, const Function& function) {
+    return rules.Find(call.op_type, call.domain) != nullptr ||
+           !CallsRandom(graph, function.body.nodes);
+  };
+  ONWARD_ASSIGN_OR_RETURN(Graph inlined, InlineFunctions(graph, keep));
+  inlined.functions = graph.functions;
+  return inlined;
+}
+
+class DimNamer {
+ public:
+  DimNamer(Graph* graph, const OperatorSet& operators) : graph_(graph), operators_(operators) {}
+
+  // Infers once more, giving each unknown dimension a name where it first
+  // appears; inference carries the names on.
+  void Run() {
+    for (const NamedType& in : graph_->inputs) Name(&graph_->types[in.name]);
+    for (const auto& [name, tensor] : graph_->initializers) constants_.emplace(name, tensor);
+    for (const Node& node : graph_->nodes) Visit(node);
+  }
+
+ private:
+  void Visit(const Node& node) {
+    if (node.Is("Constant") && node.outputs.size() == 1) {
+      if (const Tensor* t = node.TensorAttribute("value")) constants_.emplace(node.outputs[0], *t);
+    }
+    std::vector<InputFact> facts(node.inputs.size());
+    for (size_t i = 0; i < facts.size(); ++i) {
+      facts[i].type = graph_->TypeOf(node.inputs[i]);
+      auto it = constants_.find(node.inputs[i]);
+      if (it != constants_.end()) facts[i].constant = &it->second;
+    }
+    absl::StatusOr<std::vector<ValueType>> types = operators_.Infer(node, facts, graph_->opsets);
+    for (size_t i = 0; i < node.outputs.size(); ++i) {
+      if (node.outputs[i].empty()) continue;
+      ValueType& type = graph_->types[node.outputs[i]];
+      if (types.ok()) type = MergeTypes((*types)[i], type);
+      Name(&type);
+    }
+  }
+
+  void Name(ValueType* type) {
+    if (!type->has_rank) return;
+    for (Dim& dim : type->dims) {
+      if (!dim.known() && dim.symbol.empty()) dim.symbol = absl::StrCat(kDimPrefix, next_++);
+    }
+  }
+
+  Graph* graph_;
+  const OperatorSet& operators_;
+  absl::flat_hash_map<std::string, Tensor> constants_;
+  int next_ = 0;
+};
+
+bool HasUnnamedDims(const Graph& graph) {
+  for (const auto& [name, type] : graph.types) {
+    if (!type.has_rank) continue;
+    for (const Dim& dim : type.dims) {
+      if (!dim.known() && dim.symbol.empty()) return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+bool IsRandom(const Node& node) {
+  if (!node.domain.empty()) return false;
+  for (const char* op : {"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike",
+                         "Bernoulli", "Multinomial", "Dropout"}) {
+    if (node.op_type == op) return true;
+  }
+  return false;
+}
+
+absl::StatusOr<Graph> PrepareForward(const Graph& graph, const OperatorSet& operators,
+                                     const RuleTable& rules) {
+  ONWARD_ASSIGN_OR_RETURN(Graph forward, InlineRandomFunctions(graph, rules));
+  ONWARD_RETURN_IF_ERROR(InferTypes(&forward, operators));
+  if (HasUnnamedDims(forward)) DimNamer(&forward, operators).Run();
+  return forward;
+}
+
+void ForgetDimNames(Graph* graph) {
+  for (auto& [name, type] : graph->types) {
+    for (Dim& dim : type.dims) {
+      if (absl::StartsWith(dim.symbol, kDimPrefix)) dim.symbol.clear();
+    }
+  }
+}
+
+}  // namespace onward

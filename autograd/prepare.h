@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// The forward graph as differentiation needs it: typed, and with a name for
+// every unknown dimension so that equal shapes can be recognised.
+#ifndef ONWARD_AUTOGRAD_PREPARE_H_
+#define ONWARD_AUTOGRAD_PREPARE_H_
+
+#include "absl/status/statusor.h"
+#include "autograd/rule.h"
+#include "core/graph/graph.h"
+#include "core/graph/operator_set.h"
+
+namespace onward {
+
+// A typed copy of `graph`. Calls of model functions that draw random numbers
+// are inlined, since a second evaluation of such a body would draw others.
+absl::StatusOr<Graph> PrepareForward(const Graph& graph, const OperatorSet& operators,
+                                     const RuleTable& rules);
+
+// Takes the names that PrepareForward gave to dimensions back.
+void ForgetDimNames(Graph* graph);
+
+// Whether two evaluations of the node may differ.
+bool IsRandom(const Node& node);
+
+}  // namespace onward
+
+#endif  // ONWARD_AUTOGRAD_PREPARE_H_

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "autograd/rule.h"
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "autograd/shape_expr.h"
+
+namespace onward {
+
+Expr ZeroUnless(const Expr& condition, const Expr& g) {
+  return Where(condition, g, g.builder().Scalar(0, g));
+}
+
+Expr Vjp::x(int i) const {
+  if (node_.HasInput(i)) return builder_.Value(node_.inputs[i]);
+  return builder_.Fail(absl::InvalidArgumentError(absl::StrCat("input ", i, " is missing")));
+}
+
+Expr Vjp::y(int i) const {
+  if (node_.HasOutput(i)) return builder_.Value(node_.outputs[i]);
+  return builder_.Fail(absl::InvalidArgumentError(absl::StrCat("output ", i, " is missing")));
+}
+
+Expr Vjp::RequireOutput(int i) const {
+  return node_.HasOutput(i) || !add_output_ ? y(i) : add_output_(i);
+}
+
+Expr Vjp::dy(int i) const {
+  if (has_dy(i)) return *dys_[i];
+  return FullLike(RequireOutput(i), 0);
+}
+
+void RuleTable::Add(std::string_view op, Rule rule, std::string_view domain) {
+  entries_[{std::string(domain), std::string(op)}] = Entry{std::move(rule)};
+}
+
+void RuleTable::AddZero(std::string_view op, std::string_view domain) {
+  entries_[{std::string(domain), std::string(op)}] = Entry{nullptr};
+}
+
+const RuleTable::Entry* RuleTable::Find(std::string_view op, std::string_view domain) const {
+  auto it = entries_.find({std::string(domain), std::string(op)});
+  return it == entries_.end() ? nullptr : &it->second;
+}
+
+const RuleTable& DefaultRules() {
+  static const RuleTable* const rules = [] {
+    auto* table = new RuleTable;
+    RegisterElementwiseRules(*table);
+    RegisterActivationRules(*table);
+    RegisterReduceRules(*table);
+    RegisterShapeRules(*table);
+    RegisterIndexRules(*table);
+    RegisterRandomRules(*table);
+    RegisterMatMulRules(*table);
+    RegisterConvRules(*table);
+    RegisterPoolRules(*table);
+    RegisterNormRules(*table);
+    RegisterLossRules(*table);
+    return table;
+  }();
+  return *rules;
+}
+
+}  // namespace onward

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// Gradient rules (vector-Jacobian products) and their table.
+//
+// A rule maps a node to the gradients of its inputs. It reads like its formula
+// and may ignore broadcasting, accumulation and types: the engine sums each
+// gradient to its input's shape, casts it, and adds it up. Only what is static
+// may be smaller than the input (a scalar, dims of 1): the engine expands it.
+#ifndef ONWARD_AUTOGRAD_RULE_H_
+#define ONWARD_AUTOGRAD_RULE_H_
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/graph/builder.h"
+#include "core/graph/function_library.h"
+#include "core/graph/graph.h"
+
+namespace onward {
+
+// One entry per input of the node; nullopt = no gradient flows there. A shorter
+// vector leaves the remaining inputs without gradient.
+using Grads = std::vector<std::optional<Expr>>;
+
+// g where the condition holds, else 0.
+Expr ZeroUnless(const Expr& condition, const Expr& g);
+
+// What a rule sees.
+class Vjp {
+ public:
+  // Gives the forward node an output that the graph omits.
+  using AddOutput = std::function<Expr(int output)>;
+
+  Vjp(GraphBuilder& builder, const Node& node, std::vector<std::optional<Expr>> dys,
+      std::vector<bool> needs, AddOutput add_output = nullptr)
+      : builder_(builder),
+        node_(node),
+        dys_(std::move(dys)),
+        needs_(std::move(needs)),
+        add_output_(std::move(add_output)) {}
+
+  GraphBuilder& b() const { return builder_; }
+  const Node& node() const { return node_; }
+  int inputs() const { return static_cast<int>(node_.inputs.size()); }
+  bool has_x(int i) const { return node_.HasInput(i); }
+  // Input and output i; an error is kept where the node does not have it.
+  Expr x(int i = 0) const;
+  Expr y(int i = 0) const;
+  // Output i, also where the graph omits it: the forward node then gets it
+  // (Dropout's mask).
+  Expr RequireOutput(int i) const;
+  // Whether a gradient arrives through output i.
+  bool has_dy(int i) const { return i < static_cast<int>(dys_.size()) && dys_[i].has_value(); }
+  // That gradient (zeros where none arrives).
+  Expr dy(int i = 0) const;
+  // Whether the gradient of input i is wanted: ask only where work is costly.
+  bool needs(int i) const { return i < static_cast<int>(needs_.size()) && needs_[i]; }
+  int64_t attr(std::string_view name, int64_t otherwise) const { return node_.Int(name, otherwise); }
+  float attr_float(std::string_view name, float otherwise) const { return node_.Float(name, otherwise); }
+
+ private:
+  GraphBuilder& builder_;
+  const Node& node_;
+  std::vector<std::optional<Expr>> dys_;
+  std::vector<bool> needs_;
+  AddOutput add_output_;
+};
+
+using Rule = std::function<Grads(const Vjp&)>;
+
+class RuleTable {
+ public:
+  void Add(std::string_view op, Rule rule, std::string_view domain = "");
+  // The derivative is zero wherever it exists (Floor, Sign, comparisons, ...).
+  void AddZero(std::string_view op, std::string_view domain = "");
+  struct Entry {
+    Rule rule;  // null: zero
+  };
+  const Entry* Find(std::string_view op, std::string_view domain) const;
+  const std::map<std::pair<std::string, std::string>, Entry>& all() const { return entries_; }
+
+ private:
+  std::map<std::pair<std::string, std::string>, Entry> entries_;  // (domain, op)
+};
+
+// Every rule of autograd/rules.
+const RuleTable& DefaultRules();
+
+void RegisterElementwiseRules(RuleTable& table);
+void RegisterActivationRules(RuleTable& table);
+void RegisterReduceRules(RuleTable& table);
+void RegisterShapeRules(RuleTable& table);
+void RegisterIndexRules(RuleTable& table);
+void RegisterRandomRules(RuleTable& table);
+void RegisterMatMulRules(RuleTable& table);
+void RegisterConvRules(RuleTable& table);
+void RegisterPoolRules(RuleTable& table);
+void RegisterNormRules(RuleTable& table);
+void RegisterLossRules(RuleTable& table);
+
+// The functions that those rules call (see docs/functions.md for signatures).
+void RegisterGradientFunctions(FunctionLibrary& library);
+
+}  // namespace onward
+
+#endif  // ONWARD_AUTOGRAD_RULE_H_

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shape arithmetic of gradients. Everything is decided while building where the
+// types allow it, and becomes standard operators where they do not.
+#ifndef ONWARD_AUTOGRAD_SHAPE_EXPR_H_
+#define ONWARD_AUTOGRAD_SHAPE_EXPR_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "core/graph/builder.h"
+
+namespace onward {
+
+// States that `e` has the shape of `like`, which inference often cannot see
+// (Reshape to a computed shape); returns e.
+Expr WithShapeOf(const Expr& e, const Expr& like);
+
+// The shape of x as 1-D int64: a constant where it is known.
+Expr ShapeVector(const Expr& x);
+// Dimension `axis` (negative from the end) as a one-element vector.
+Expr DimVector(const Expr& x, int64_t axis);
+// Joins int64 vectors; a constant where all of them are.
+Expr JoinVectors(GraphBuilder& b, const std::vector<Expr>& parts);
+
+// e broadcast to the shape of `like`.
+Expr ExpandLike(const Expr& e, const Expr& like);
+// A tensor of the type and shape of `like`, all elements `value`.
+Expr FullLike(const Expr& like, double value);
+// Reshape(e, [-1]).
+Expr Flat(const Expr& e);
+
+// The gradient g brought to the shape of x: summed over the dimensions that
+// were broadcast, expanded where g is statically smaller.
+Expr FitTo(const Expr& g, const Expr& x);
+
+// int64, the shape of x, element k (row-major) has the value k. Moved like x it
+// tells where each element of the result came from.
+Expr FlatPositions(const Expr& x);
+// Zeros of the shape of `like` with g's elements added at flat `positions`.
+Expr AddAtPositions(const Expr& g, const Expr& positions, const Expr& like);
+
+}  // namespace onward
+
+#endif  // ONWARD_AUTOGRAD_SHAPE_EXPR_H_

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// Command lines by declaration. A Command says which flags and arguments it takes; from
+// that come parsing, range checks, --help, and the messages for wrong usage:
+//
+//   const Command kTrain = {
+//       .name = "train", .summary = "fine-tunes a model", .arguments = {{"MODEL", "..."}},
+//       .flags = {Flag::Value("output", "FILE", "where to write").Short('o').Required(),
+//                 Flag::Count("epochs", "N", "passes over the data", 1).Default("1"),
+//                 Flag::Switch("quiet", "no progress")},
+//       .example = "onward train m.onnx --data digits -o out.onnx", .run = RunTrain};
+//
+// Flags are written --name VALUE, --name=VALUE, -o VALUE or -oVALUE, anywhere on the
+// line; "--" ends them. What a user can get wrong is a Status; asking Args for something
+// that was not declared is a mistake of ours and ends the process.
+#ifndef ONWARD_CLI_ARGS_H_
+#define ONWARD_CLI_ARGS_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "core/base/spec.h"
+
+namespace onward {
+
+struct Flag {
+  std::string name;         // without dashes
+  std::string placeholder;  // "FILE"; empty: a switch that takes no value
+  std::string help;
+  char short_name = 0;
+  bool required = false;
+  bool repeated = false;
+  std::string otherwise;               // default, also shown in --help
+  std::optional<NumberOption> number;  // the value is a number in this range
+  std::vector<std::string> choices;    // the value is one of these
+
+  static Flag Switch(std::string name, std::string help);
+  static Flag Value(std::string name, std::string placeholder, std::string help);
+  static Flag Choice(std::string name, std::vector<std::string> choices, std::string help);
+  static Flag Count(std::string name, std::string placeholder, std::string help, double low);
+  static Flag Number(std::string name, std::string placeholder, std::string help, double low,
+                     double high);
+
+  Flag Short(char c) && {
+    short_name = c;
+    return std::move(*this);
+  }
+  Flag Required() && {
+    required = true;
+    return std::move(*this);
+  }
+  Flag Repeated() && {
+    repeated = true;
+    return std::move(*this);
+  }
+  Flag Default(std::string value) && {
+    otherwise = std::move(value);
+    return std::move(*this);
+  }
+};
+
+struct Argument {
+  std::string name;  // "MODEL"
+  std::string help;
+  bool optional = false;
+  bool repeated = false;  // only the last one; at least one unless optional
+};
+
+class Args {
+ public:
+  // Whether --help was given; nothing else is checked then.
+  bool help() const { return help_; }
+  // Whether a flag was given.
+  bool Has(absl::string_view flag) const;
+  // Its value (the last one), its default, or "".
+  std::string String(absl::string_view flag) const;
+  std::vector<std::string> All(absl::string_view flag) const;
+  // Numbers were checked when the line was parsed; 0 where neither given nor defaulted.
+  int64_t Int(absl::string_view flag) const;
+  double Double(absl::string_view flag) const;
+  // An argument, "" where an optional one is missing; every one of a repeated argument.
+  std::string Argument(absl::string_view name) const;
+  std::vector<std::string> Arguments(absl::string_view name) const;
+
+ private:
+  friend class ArgsParser;
+  bool help_ = false;
+  std::map<std::string, std::string, std::less<>> defaults_;  // every declared flag
+  std::map<std::string, std::vector<std::string>, std::less<>> flags_;
+  std::map<std::string, std::vector<std::string>, std::less<>> arguments_;
+};
+
+struct Command {
+  std::string name;
+  std::string summary;
+  std::vector<Argument> arguments;
+  std::vector<Flag> flags;
+  std::string example;  // one or more command lines
+  // The exit code (0 done, 1 the answer is no); an error means exit code 2.
+  std::function<absl::StatusOr<int>(const Args&)> run;
+};
+
+absl::StatusOr<Args> ParseArgs(const Command& command, absl::Span<const std::string> words);
+
+// The text of `PROGRAM COMMAND --help`, its lines at most 100 columns wide.
+std::string HelpText(absl::string_view program, const Command& command);
+
+struct Program {
+  std::string name;
+  std::string summary;
+  std::string version;
+  std::vector<Command> commands;
+};
+
+// The text of `PROGRAM --help`.
+std::string HelpText(const Program& program);
+
+// Runs the command that the words after the program's name ask for, and returns the exit
+// code. Help goes to `out`, messages to `err`.
+int RunProgram(const Program& program, absl::Span<const std::string> words, std::ostream& out,
+               std::ostream& err);
+
+}  // namespace onward
+
+#endif  // ONWARD_CLI_ARGS_H_

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// The flags that describe how a model is to be trained, shared by
+// make-trainable, train and bench.
+#ifndef ONWARD_CLI_AUTHOR_FLAGS_H_
+#define ONWARD_CLI_AUTHOR_FLAGS_H_
+
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "cli/args.h"
+#include "training_info/author.h"
+
+namespace onward {
+
+std::vector<Flag> AuthorFlags();
+// `options.loss` keeps its value where --loss is not given.
+absl::Status ReadAuthorFlags(const Args& args, AuthorOptions* options);
+// A note where cross entropy of logits meets a model that ends in Softmax; ""
+// otherwise.
+std::string SoftmaxNote(const Model& model, const AuthorOptions& options);
+
+}  // namespace onward
+
+#endif  // ONWARD_CLI_AUTHOR_FLAGS_H_

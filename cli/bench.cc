@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+// onward bench: milliseconds per training step or inference.
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <iostream>
+#include <map>
+#include <random>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "cli/author_flags.h"
+#include "cli/commands.h"
+#include "core/base/parallel.h"
+#include "core/base/status.h"
+#include "core/device/cpu.h"
+#include "core/tensor/dispatch.h"
+#include "trainer/jsonl.h"
+#include "training_info/library.h"
+#include "training_info/lower.h"
+#include "training_info/step.h"
+
+namespace onward {
+namespace {
+
+constexpr int kWarmups = 3;
+constexpr int kFewestRuns = 5;
+
+// Random values of the declared shape: normal floats, small integers (below
+// `classes` for labels).
+absl::StatusOr<Tensor> RandomFeed(const NamedType& input, int64_t batch, int64_t classes, std::mt19937_64* random) {
+  if (!input.type.has_rank || input.type.dtype == DType::kUndefined) {
+    return absl::InvalidArgumentError(absl::StrCat("input '", input.name, "' declares no shape"));
+  }
+  Shape shape;
+  for (int i = 0; i < input.type.rank(); ++i) {
+    const Dim& d = input.type.dims[i];
+    if (!d.known() && i > 0 && d.symbol != input.type.dims[0].symbol) {
+      return absl::InvalidArgumentError(absl::StrCat("input '", input.name, "' (", input.type.ToString(),
+                                                     ") has an open size beside the batch; bench needs fixed ones"));
+    }
+    shape.push_back(d.known() ? d.value : batch);
+  }
+  Tensor t = Tensor::Zeros(input.type.dtype, shape);
+  std::normal_distribution<double> normal;
+  DispatchFloating(t.dtype(), [&]<typename T>() {
+    for (int64_t i = 0; i < t.elements(); ++i) t.data<T>()[i] = FromDouble<T>(normal(*random));
+  });
+  DispatchIntegral(t.dtype(), [&]<typename T>() {
+    for (int64_t i = 0; i < t.elements(); ++i) t.data<T>()[i] = FromDouble<T>(static_cast<double>((*random)() % static_cast<uint64_t>(std::max<int64_t>(1, classes))));
+  });
+  return t;
+}
+
+// Token ids must lie in the embedding's rows; anything else takes small numbers.
+int64_t IntegerBound(const Graph& graph, const std::string& input) {
+  for (const Node& node : graph.nodes) {
+    if (node.Is("Gather") && node.inputs.size() == 2 && node.inputs[1] == input) {
+      auto it = graph.initializers.find(node.inputs[0]);
+      if (it != graph.initializers.end()) return it->second.shape()[0];
+    }
+  }
+  return 2;
+}
+
+absl::StatusOr<TensorMap> RandomFeeds(const std::vector<NamedType>& inputs, const Graph& graph, int64_t batch,
+                                      const std::string& label, int64_t classes) {
+  std::mt19937_64 random(0);
+  TensorMap feeds;
+  for (const NamedType& in : inputs) {
+    ONWARD_ASSIGN_OR_RETURN(feeds[in.name],
+                            RandomFeed(in, batch, in.name == label ? classes : IntegerBound(graph, in.name), &random));
+  }
+  return feeds;
+}
+
+class Profile {
+ public:
+  void Add(const PlanStep& step, int64_t nanoseconds) {
+    auto& row = rows_[step.node.op_type];
+    row.first += nanoseconds;
+    ++row.second;
+    total_ += nanoseconds;
+  }
+  void Print() const {
+    std::vector<std::pair<std::string, std::pair<int64_t, int64_t>>> rows(rows_.begin(), rows_.end());
+    std::sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) { return a.second.first > b.second.first; });
+    for (const auto& [op, row] : rows) {
+      std::cerr << absl::StrFormat("%6.2f %%  %9.3f ms  %5d x  %s\n", 100.0 * static_cast<double>(row.first) / static_cast<double>(total_),
+                                   static_cast<double>(row.first) * 1e-6, row.second, op);
+    }
+  }
+
+ private:
+  std::map<std::string, std::pair<int64_t, int64_t>> rows_;
+  int64_t total_ = 0;
+};
+
+struct Bench {
+  std::function<absl::Status(const RunOptions&)> once;
+  size_t arena_bytes = 0;
+};
+
+absl::StatusOr<Model> TrainableForBench(const Args& args, Model model) {
+  if (model.has_training()) return model;
+  AuthorOptions options;
+  ONWARD_RETURN_IF_ERROR(ReadAuthorFlags(args, &options));
+  if (args.Has("batch")) options.free_batch = true;
+  ONWARD_ASSIGN_OR_RETURN(AuthorResult result, MakeTrainable(model, options));
+  return std::move(result.model);
+}
+
+int64_t Classes(const Graph& graph, const std::string& output) {
+  const ValueType* type = graph.TypeOf(output);
+  if (type == nullptr || type->rank() < 2 || !type->dims[1].known()) return 2;
+  return type->dims[1].value;
+}
+
+absl::StatusOr<Bench> PrepareTraining(const Args& args, Model source) {
+  ONWARD_ASSIGN_OR_RETURN(Model model, TrainableForBench(args, std::move(source)));
+  ONWARD_ASSIGN_OR_RETURN(std::unique_ptr<TrainingModel> created, TrainingModel::Create(std::move(model), CpuDevice()));
+  std::shared_ptr<TrainingModel> training = std::move(created);
+  std::vector<std::string> wanted;
+  if (const std::string loss = training->model().Metadata(kMetaLoss); !loss.empty()) wanted.push_back(loss);
+  ONWARD_ASSIGN_OR_RETURN(
+      TensorMap feeds,
+      RandomFeeds(training->StepInputs(-1, wanted), training->lowered(0), args.Int("batch"),
+                  training->model().Metadata(kMetaLabel), Classes(training->lowered(0), training->model().Metadata(kMetaOutput))));
+  Bench bench;
+  for (int k = 0; k < training->entries(); ++k) {
+    ONWARD_ASSIGN_OR_RETURN(Executor * executor, training->PrepareStep(k, feeds, wanted));
+    bench.arena_bytes += executor->plan().arena_bytes;
+  }
+  if (args.Has("plan")) {
+    ONWARD_ASSIGN_OR_RETURN(Executor * executor, training->PrepareStep(0, feeds, wanted));
+    std::cerr << executor->plan().ToText();
+  }
+  bench.once = [training, feeds, wanted](const RunOptions& options) -> absl::Status {
+    if (!options.on_step) return training->Step(feeds, wanted).status();
+    ONWARD_ASSIGN_OR_RETURN(Executor * executor, training->PrepareStep(0, feeds, wanted));
+    return executor->Run(feeds, &training->variables(), options).status();
+  };
+  return bench;
+}
+
+absl::StatusOr<Bench> PrepareInference(const Args& args, const Model& model) {
+  ONWARD_ASSIGN_OR_RETURN(Graph graph, RunnableGraph(model));
+  ONWARD_ASSIGN_OR_RETURN(TensorMap feeds, RandomFeeds(graph.FeedInputs(), graph, args.Int("batch"), "", 2));
+  CompileOptions options;
+  options.device = &CpuDevice();
+  options.operators = &Operators();
+  auto session = std::make_shared<Session>(std::move(graph), options);
+  std::map<std::string, FeedType> types;
+  for (const auto& [name, tensor] : feeds) types[name] = {tensor.dtype(), tensor.shape()};
+  Bench bench;
+  ONWARD_ASSIGN_OR_RETURN(Executor * executor, session->Prepare(types));
+  bench.arena_bytes = executor->plan().arena_bytes;
+  if (args.Has("plan")) std::cerr << executor->plan().ToText();
+  bench.once = [session, feeds](const RunOptions& run) { return session->Run(feeds, nullptr, run).status(); };
+  return bench;
+}
+
+absl::StatusOr<int> RunBench(const Args& args) {
+  WatchInterrupts();
+  if (args.Has("threads")) SetThreads(static_cast<int>(args.Int("threads")));
+  ONWARD_ASSIGN_OR_RETURN(Model model, ReadModel(args.Argument("MODEL")));
+  const std::string name = std::filesystem::path(args.Argument("MODEL")).stem().string();
+  ONWARD_ASSIGN_OR_RETURN(Bench bench, args.String("mode") == "train" ? PrepareTraining(args, std::move(model))
+                                                                      : PrepareInference(args, model));
+  for (int i = 0; i < kWarmups; ++i) ONWARD_RETURN_IF_ERROR(bench.once({}));
+  std::vector<double> times;
+  const auto start = std::chrono::steady_clock::now();
+  auto seconds = [&](auto since) { return std::chrono::duration<double>(std::chrono::steady_clock::now() - since).count(); };
+  while ((times.size() < kFewestRuns || seconds(start) < args.Double("seconds")) && !Interrupted()) {
+    const auto t = std::chrono::steady_clock::now();
+    ONWARD_RETURN_IF_ERROR(bench.once({}));
+    times.push_back(1e3 * seconds(t));
+  }
+  if (args.Has("profile")) {
+    Profile profile;
+    RunOptions options;
+    options.on_step = [&](const PlanStep& step, int64_t ns) { profile.Add(step, ns); };
+    ONWARD_RETURN_IF_ERROR(bench.once(options));
+    profile.Print();
+  }
+  std::sort(times.begin(), times.end());
+  const double median = times[times.size() / 2];
+  rusage usage;
+  getrusage(RUSAGE_SELF, &usage);
+  const double peak = static_cast<double>(usage.ru_maxrss) / 1024;
+  if (args.Has("json")) {
+    JsonWriter w;
+    w.BeginObject().Field("model", name).Field("mode", args.String("mode")).Field("median_ms", median);
+    w.Field("min_ms", times.front()).Field("n", times.size()).Field("threads", Threads()).Field("peak_mb", peak);
+    w.Field("arena_mb", static_cast<double>(bench.arena_bytes) / 1048576).EndObject();
+    std::cout << w.text() << "\n";
+  } else {
+    std::cout << absl::StrFormat("%s %s: median %.3f ms, best %.3f ms (%d runs, %d threads, peak %.0f MB)\n", name,
+                                 args.String("mode"), median, times.front(), times.size(), Threads(), peak);
+  }
+  return 0;
+}
+
+}  // namespace
+
+Command BenchCommand() {
+  std::vector<Flag> flags = {Flag::Choice("mode", {"train", "infer"}, "a training step or an inference").Default("train"),
+                             Flag::Number("seconds", "S", "how long to measure", 0, 1e6).Default("3"),
+                             Flag::Count("batch", "N", "where the model leaves it open", 1).Default("1"),
+                             Flag::Count("threads", "N", "threads to use", 1),
+                             Flag::Switch("profile", "print time per operator to standard error"),
+                             Flag::Switch("plan", "print the compiled plan to standard error"),
+                             Flag::Switch("json", "print one JSON object")};
+  for (Flag& f : AuthorFlags()) flags.push_back(std::move(f));
+  return {.name = "bench",
+          .summary = "milliseconds per training step or inference, on random data",
+          .arguments = {{"MODEL", "an .onnx file"}},
+          .flags = std::move(flags),
+          .example = "onward bench model.onnx --mode train --loss cross_entropy --optimizer adamw --seconds 3 --json",
+          .run = RunBench};
+}
+
+}  // namespace onward

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/compare_tensors.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+namespace onward {
+namespace {
+
+constexpr double kBFloat16Rtol = 0x1p-6;
+
+bool Close(double got, double expected, const Tolerance& t) {
+  if (std::isnan(got) || std::isnan(expected)) return std::isnan(got) && std::isnan(expected);
+  if (std::isinf(got) || std::isinf(expected)) return got == expected;
+  return std::abs(got - expected) <= t.atol + t.rtol * std::abs(expected);
+}
+
+}  // namespace
+
+std::string Difference::ToString() const {
+  if (equal) return absl::StrFormat("max abs %.3g, max rel %.3g", max_absolute, max_relative);
+  if (differing == 0) return mismatch;
+  return absl::StrFormat("%d elements differ (max abs %.3g, max rel %.3g); %s", differing, max_absolute, max_relative, mismatch);
+}
+
+Difference CompareTensors(const Tensor& got, const Tensor& expected, const Tolerance& tolerance) {
+  Difference d;
+  if (got.dtype() != expected.dtype() || got.shape() != expected.shape()) {
+    d.equal = false;
+    d.mismatch = absl::StrCat("got ", DTypeName(got.dtype()), got.shape().ToString(), ", expected ",
+                              DTypeName(expected.dtype()), expected.shape().ToString());
+    return d;
+  }
+  Tolerance t = tolerance;
+  if (got.dtype() == DType::kBFloat16) t.rtol = std::max(t.rtol, kBFloat16Rtol);
+  const auto a = ToDoubles(got), b = ToDoubles(expected);
+  if (!a.ok() || !b.ok()) {
+    d.equal = Identical(got, expected);
+    if (!d.equal) d.mismatch = "the values differ";
+    return d;
+  }
+  for (size_t i = 0; i < a->size(); ++i) {
+    const double x = (*a)[i], y = (*b)[i];
+    if (std::isfinite(x) && std::isfinite(y)) {
+      d.max_absolute = std::max(d.max_absolute, std::abs(x - y));
+      if (y != 0) d.max_relative = std::max(d.max_relative, std::abs(x - y) / std::abs(y));
+    }
+    if (Close(x, y, t)) continue;
+    if (d.differing++ == 0) d.mismatch = absl::StrFormat("first at element %d: got %.9g, expected %.9g", i, x, y);
+    d.equal = false;
+  }
+  return d;
+}
+
+}  // namespace onward

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+// onward inspect, onward ops: what is in a file, what Onward can do.
+#include <iostream>
+#include <map>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "autograd/differentiate.h"
+#include "cli/commands.h"
+#include "core/base/status.h"
+#include "core/device/cpu.h"
+#include "core/graph/infer.h"
+#include "core/graph/inline.h"
+#include "core/onnx_io/model.h"
+#include "trainer/jsonl.h"
+#include "training_info/author.h"
+#include "training_info/import.h"
+#include "training_info/library.h"
+#include "training_info/step.h"
+
+namespace onward {
+namespace {
+
+struct Facts {
+  TrainingSpec spec;
+  std::map<std::string, int> operators;
+  int64_t parameters = 0;
+  int64_t parameter_bytes = 0;
+  int64_t activation_bytes = 0;  // of values with a known shape
+  std::vector<std::string> trainable;
+  std::string blocked;  // why gradients cannot be derived; "" if they can
+};
+
+std::string OpName(const Node& node) { return node.domain.empty() ? node.op_type : absl::StrCat(node.domain, ".", node.op_type); }
+
+absl::StatusOr<Facts> Gather(const Model& model) {
+  Facts facts;
+  ONWARD_ASSIGN_OR_RETURN(facts.spec, ImportTraining(model));
+  const Graph& graph = facts.spec.inference;
+  for (const Node& node : graph.nodes) ++facts.operators[OpName(node)];
+  for (const auto& [name, tensor] : graph.initializers) {
+    if (!IsFloating(tensor.dtype())) continue;
+    facts.parameters += tensor.elements();
+    facts.parameter_bytes += static_cast<int64_t>(tensor.bytes());
+  }
+  if (graph.outputs.empty()) return facts;
+  auto canonical = Canonicalize(graph);
+  if (!canonical.ok()) {
+    facts.blocked = std::string(canonical.status().message());
+    return facts;
+  }
+  if (absl::Status s = InferTypes(&*canonical, Operators()); !s.ok()) facts.blocked = std::string(s.message());
+  for (const Node& node : canonical->nodes) {
+    for (const std::string& out : node.outputs) {
+      const ValueType* type = canonical->TypeOf(out);
+      if (type == nullptr) continue;
+      if (auto shape = type->StaticShape()) facts.activation_bytes += static_cast<int64_t>(TensorBytes(type->dtype, *shape));
+    }
+  }
+  facts.trainable = TrainableInitializers(graph, graph.outputs[0].name);
+  if (facts.blocked.empty() && !facts.trainable.empty()) {
+    DifferentiateOptions options;
+    options.operators = &Operators();
+    auto gradients = Differentiate(*canonical, graph.outputs[0].name, facts.trainable, options);
+    if (!gradients.ok()) facts.blocked = std::string(gradients.status().message());
+  }
+  return facts;
+}
+
+std::string Bytes(int64_t n) {
+  if (n >= 1 << 20) return absl::StrFormat("%.1f MB", static_cast<double>(n) / (1 << 20));
+  return n >= 1 << 10 ? absl::StrFormat("%.1f kB", static_cast<double>(n) / (1 << 10)) : absl::StrCat(n, " bytes");
+}
+
+std::string Opsets(const Model& model) {
+  return absl::StrJoin(model.opsets(), ", ", [](std::string* out, const auto& o) {
+    absl::StrAppend(out, o.first.empty() ? "ai.onnx" : o.first, " ", o.second);
+  });
+}
+
+void PrintValues(const char* title, const std::vector<NamedType>& values) {
+  std::cout << title << "\n";
+  for (const NamedType& v : values) std::cout << "  " << v.name << ": " << v.type.ToString() << "\n";
+}
+
+void PrintTraining(const Model& model, const TrainingSpec& spec) {
+  if (spec.entries.empty()) {
+    std::cout << "training: none in the file\n";
+    return;
+  }
+  for (size_t k = 0; k < spec.entries.size(); ++k) {
+    const TrainingEntry& e = spec.entries[k];
+    std::map<std::string, int> ops;
+    for (const Node& node : e.algorithm.nodes) {
+      if (node.domain == kTrainingDomain || node.domain == kOnwardDomain) ++ops[OpName(node)];
+    }
+    std::cout << "training entry " << k << ": " << e.algorithm.nodes.size() << " nodes, " << e.update_bindings.size() << " updates, "
+              << e.initialization_bindings.size() << " initializations\n";
+    for (const auto& [op, n] : ops) std::cout << "  " << n << " x " << op << "\n";
+    for (const NamedType& in : e.algorithm.inputs) std::cout << "  input " << in.name << ": " << in.type.ToString() << "\n";
+    for (const Binding& b : e.update_bindings) std::cout << "  " << b.variable << " <- " << b.value << "\n";
+  }
+  if (const std::string loss = model.Metadata(kMetaLoss); !loss.empty()) std::cout << "loss: " << loss << "\n";
+  if (const std::string steps = model.Metadata("onward.steps"); !steps.empty()) std::cout << "steps done: " << steps << "\n";
+}
+
+void PrintText(const Model& model, const Facts& f) {
+  std::cout << model.path() << ": IR " << model.ir_version() << ", opsets " << Opsets(model) << "\n";
+  PrintValues("inputs", f.spec.inference.FeedInputs());
+  PrintValues("outputs", f.spec.inference.outputs);
+  std::cout << "parameters: " << f.parameters << " (" << Bytes(f.parameter_bytes) << ")\noperators\n";
+  for (const auto& [op, n] : f.operators) std::cout << absl::StrFormat("  %5d x %s\n", n, op);
+  PrintTraining(model, f.spec);
+  std::cout << "would train: " << f.trainable.size() << " initializers\n";
+  for (const std::string& name : f.trainable) {
+    const Tensor& t = f.spec.inference.initializers.at(name);
+    std::cout << "  " << name << ": " << DTypeName(t.dtype()) << t.shape().ToString() << "\n";
+  }
+  std::cout << "gradients: " << (f.trainable.empty() ? "nothing to train" : f.blocked.empty() ? "all operators have one" : "blocked\n" + f.blocked) << "\n";
+  if (f.activation_bytes > 0) {
+    std::cout << "memory estimate: " << Bytes(f.parameter_bytes + f.activation_bytes) << " to run, about "
+              << Bytes(4 * f.parameter_bytes + 2 * f.activation_bytes) << " to train with Adam\n";
+  }
+}
+
+void PrintJson(const Model& model, const Facts& f) {
+  JsonWriter w;
+  auto values = [&](const char* key, const std::vector<NamedType>& list) {
+    w.Key(key).BeginArray();
+    for (const NamedType& v : list) w.BeginObject().Field("name", v.name).Field("type", v.type.ToString()).EndObject();
+    w.EndArray();
+  };
+  w.BeginObject().Field("model", model.path()).Field("ir_version", model.ir_version()).Key("opsets").BeginObject();
+  for (const auto& [domain, version] : model.opsets()) w.Field(domain.empty() ? "ai.onnx" : domain, version);
+  w.EndObject();
+  values("inputs", f.spec.inference.FeedInputs());
+  values("outputs", f.spec.inference.outputs);
+  w.Field("parameters", f.parameters).Key("operators").BeginObject();
+  for (const auto& [op, n] : f.operators) w.Field(op, n);
+  w.EndObject().Key("training").BeginArray();
+  for (const TrainingEntry& e : f.spec.entries) {
+    w.BeginObject().Key("update_bindings").BeginObject();
+    for (const Binding& b : e.update_bindings) w.Field(b.variable, b.value);
+    w.EndObject().Key("initialization_bindings").BeginObject();
+    for (const Binding& b : e.initialization_bindings) w.Field(b.variable, b.value);
+    w.EndObject();
+    values("inputs", e.algorithm.inputs);
+    w.EndObject();
+  }
+  w.EndArray().Field("loss", model.Metadata(kMetaLoss)).Key("state").Values(
+      std::vector<std::string>([&] { auto s = f.spec.StateVariables(); return std::vector<std::string>(s.begin(), s.end()); }()));
+  w.Key("trainable").Values(f.trainable).Field("gradient_blocked", f.blocked);
+  w.Field("memory_bytes", f.parameter_bytes + f.activation_bytes).EndObject();
+  std::cout << w.text() << "\n";
+}
+
+absl::StatusOr<int> RunInspect(const Args& args) {
+  ONWARD_ASSIGN_OR_RETURN(Model model, ReadModel(args.Argument("MODEL")));
+  ONWARD_ASSIGN_OR_RETURN(Facts facts, Gather(model));
+  args.Has("json") ? PrintJson(model, facts) : PrintText(model, facts);
+  return 0;
+}
+
+std::string GradientKind(const std::string& domain, const std::string& op) {
+  const RuleTable::Entry* rule = DefaultRules().Find(op, domain);
+  if (rule != nullptr) return rule->rule ? "rule" : "zero";
+  return domain == kOnwardDomain ? "body" : "-";
+}
+
+absl::StatusOr<int> RunOps(const Args& args) {
+  const auto& kernels = CpuDevice().kernels().all();
+  if (!args.Has("json")) std::cout << absl::StrFormat("%-40s %-24s %-8s\n", "operator", "cpu kernels", "gradient");
+  for (const auto& [key, entries] : kernels) {
+    const std::string name = key.first.empty() ? key.second : absl::StrCat(key.first, ".", key.second);
+    std::vector<std::string> providers;
+    for (const KernelTable::Entry& e : entries) {
+      if (providers.empty() || providers.back() != e.provider) providers.push_back(e.provider);
+    }
+    if (args.Has("json")) {
+      JsonWriter w;
+      w.BeginObject().Field("operator", name).Key("cpu").Values(providers).Field("gradient", GradientKind(key.first, key.second)).EndObject();
+      std::cout << w.text() << "\n";
+    } else {
+      std::cout << absl::StrFormat("%-40s %-24s %-8s\n", name, absl::StrJoin(providers, ", "), GradientKind(key.first, key.second));
+    }
+  }
+  return 0;
+}
+
+}  // namespace
+
+Command InspectCommand() {
+  return {.name = "inspect",
+          .summary = "what is in a file, what would train, and what blocks a gradient",
+          .arguments = {{"MODEL", "an .onnx file"}},
+          .flags = {Flag::Switch("json", "print one JSON object")},
+          .example = "onward inspect model.onnx",
+          .run = RunInspect};
+}
+
+Command OpsCommand() {
+  return {.name = "ops",
+          .summary = "table of operators: kernels and gradients",
+          .arguments = {},
+          .flags = {Flag::Switch("json", "print one JSON object per operator")},
+          .example = "onward ops",
+          .run = RunOps};
+}
+
+}  // namespace onward

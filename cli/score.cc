@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+// onward score: folders in the layout of the ONNX backend tests.
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <map>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "cli/commands.h"
+#include "cli/compare_tensors.h"
+#include "core/base/status.h"
+#include "core/device/cpu.h"
+#include "core/onnx_io/model.h"
+#include "core/onnx_io/tensor_file.h"
+#include "core/runtime/executor.h"
+#include "trainer/jsonl.h"
+#include "training_info/library.h"
+#include "training_info/lower.h"
+
+namespace onward {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The tolerances of onnx's own backend tests.
+constexpr double kOfficialRtol = 1e-3, kOfficialAtol = 1e-7;
+
+struct CaseResult {
+  std::string name, result, detail, op;
+};
+
+// The number behind "key": in a case's data.json, if there is one.
+double JsonNumberIn(const fs::path& file, const std::string& key, double otherwise) {
+  std::ifstream in(file);
+  const std::string text((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+  const size_t at = text.find("\"" + key + "\"");
+  if (at == std::string::npos) return otherwise;
+  size_t begin = text.find_first_of("0123456789.-+", at + key.size() + 2);
+  if (begin == std::string::npos) return otherwise;
+  const size_t end = text.find_first_not_of("0123456789.-+eE", begin);
+  double value = otherwise;
+  return absl::SimpleAtod(text.substr(begin, end - begin), &value) ? value : otherwise;
+}
+
+absl::StatusOr<std::vector<Tensor>> ReadNumbered(const fs::path& folder, const std::string& stem) {
+  std::vector<Tensor> tensors;
+  for (int i = 0; fs::exists(folder / absl::StrCat(stem, "_", i, ".pb")); ++i) {
+    ONWARD_ASSIGN_OR_RETURN(Tensor t, ReadTensorFile((folder / absl::StrCat(stem, "_", i, ".pb")).string()));
+    tensors.push_back(std::move(t));
+  }
+  return tensors;
+}
+
+// Inputs in order: those without initializer, or all of them where there are as
+// many files.
+TensorMap Positional(const std::vector<Tensor>& tensors, Graph* graph) {
+  std::vector<NamedType> names = graph->FeedInputs();
+  if (tensors.size() > names.size()) names = graph->inputs;
+  TensorMap feeds;
+  for (size_t i = 0; i < tensors.size() && i < names.size(); ++i) {
+    feeds[names[i].name] = tensors[i];
+    graph->initializers.erase(names[i].name);
+  }
+  return feeds;
+}
+
+absl::Status RunDataSet(const Graph& graph, const fs::path& folder, const Tolerance& tolerance) {
+  ONWARD_ASSIGN_OR_RETURN(std::vector<Tensor> inputs, ReadNumbered(folder, "input"));
+  ONWARD_ASSIGN_OR_RETURN(std::vector<Tensor> expected, ReadNumbered(folder, "output"));
+  Graph copy = graph;
+  const TensorMap feeds = Positional(inputs, &copy);
+  CompileOptions options;
+  options.device = &CpuDevice();
+  options.operators = &Operators();
+  const std::vector<NamedType> outputs = copy.outputs;
+  Session session(std::move(copy), options);
+  ONWARD_ASSIGN_OR_RETURN(TensorMap results, session.Run(feeds, nullptr));
+  if (outputs.size() != expected.size()) {
+    return absl::OutOfRangeError(absl::StrCat("the model has ", outputs.size(), " outputs, the case ", expected.size()));
+  }
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const Difference d = CompareTensors(results.at(outputs[i].name), expected[i], tolerance);
+    if (!d.equal) return absl::OutOfRangeError(absl::StrCat("output '", outputs[i].name, "': ", d.ToString()));
+  }
+  return absl::OkStatus();
+}
+
+CaseResult RunCase(const fs::path& folder, Tolerance tolerance, bool overridden) {
+  CaseResult result{folder.filename().string(), "pass", "", ""};
+  auto conclude = [&](const absl::Status& status) {
+    const bool differs = status.code() == absl::StatusCode::kOutOfRange;
+    const bool unsupported = status.code() == absl::StatusCode::kUnimplemented;
+    result.result = unsupported ? "unsupported" : "fail";
+    result.detail = std::string(differs ? "" : "error: ") + std::string(status.message());
+    return result;
+  };
+  if (!overridden) {
+    tolerance.rtol = JsonNumberIn(folder / "data.json", "rtol", tolerance.rtol);
+    tolerance.atol = JsonNumberIn(folder / "data.json", "atol", tolerance.atol);
+  }
+  auto model = ReadModel((folder / "model.onnx").string());
+  if (!model.ok()) return conclude(model.status());
+  auto graph = RunnableGraph(*model);
+  if (auto raw = InferenceGraph(*model); raw.ok()) result.op = raw->nodes.empty() ? "" : raw->nodes.size() == 1 ? raw->nodes[0].op_type : "(several)";
+  if (!graph.ok()) return conclude(graph.status());
+  int sets = 0;
+  for (int k = 0; fs::is_directory(folder / absl::StrCat("test_data_set_", k)); ++k, ++sets) {
+    if (absl::Status s = RunDataSet(*graph, folder / absl::StrCat("test_data_set_", k), tolerance); !s.ok()) return conclude(s);
+  }
+  if (sets == 0) return conclude(absl::InvalidArgumentError("the case has no test_data_set_0"));
+  return result;
+}
+
+absl::StatusOr<std::vector<fs::path>> FindCases(const std::vector<std::string>& folders) {
+  std::vector<fs::path> cases;
+  for (const std::string& folder : folders) {
+    std::error_code error;
+    if (!fs::is_directory(folder, error)) return absl::NotFoundError(absl::StrCat("'", folder, "' is not a folder"));
+    if (fs::exists(fs::path(folder) / "model.onnx")) {
+      cases.push_back(fs::path(folder).has_filename() ? fs::path(folder) : fs::path(folder).parent_path());
+      continue;
+    }
+    const size_t before = cases.size();
+    for (const auto& e : fs::directory_iterator(folder, error)) {
+      if (fs::exists(e.path() / "model.onnx", error)) cases.push_back(e.path());
+    }
+    if (cases.size() == before) return absl::NotFoundError(absl::StrCat("'", folder, "' holds no case folders (FOLDER/model.onnx)"));
+    std::sort(cases.begin() + static_cast<int64_t>(before), cases.end());
+  }
+  return cases;
+}
+
+absl::StatusOr<int> RunScore(const Args& args) {
+  WatchInterrupts();
+  ONWARD_ASSIGN_OR_RETURN(std::vector<fs::path> cases, FindCases(args.Arguments("DIR")));
+  Tolerance tolerance{kOfficialRtol, kOfficialAtol};
+  const bool overridden = args.Has("rtol") || args.Has("atol");
+  if (args.Has("rtol")) tolerance.rtol = args.Double("rtol");
+  if (args.Has("atol")) tolerance.atol = args.Double("atol");
+  const bool json = args.Has("json");
+  std::map<std::string, std::pair<int, int>> by_op;
+  int passed = 0, failed = 0;
+  for (const fs::path& folder : cases) {
+    if (Interrupted()) return absl::CancelledError("stopped");
+    const CaseResult r = RunCase(folder, tolerance, overridden);
+    const bool pass = r.result == "pass";
+    (pass ? passed : failed) += 1;
+    (pass ? by_op[r.op].first : by_op[r.op].second) += 1;
+    if (json) {
+      JsonWriter w;
+      w.BeginObject().Field("case", r.name).Field("result", r.result).Field("detail", r.detail).EndObject();
+      std::cout << w.text() << std::endl;
+    } else if (!pass) {
+      std::cout << r.result << "  " << r.name << "  " << r.detail << std::endl;
+    }
+  }
+  if (!json) {
+    std::cout << absl::StrFormat("%-32s %8s %8s\n", "operator", "passed", "failed");
+    for (const auto& [op, counts] : by_op) std::cout << absl::StrFormat("%-32s %8d %8d\n", op, counts.first, counts.second);
+  }
+  std::cout << passed << " passed, " << failed << " failed\n";
+  return failed == 0 ? 0 : 1;
+}
+
+}  // namespace
+
+Command ScoreCommand() {
+  return {.name = "score",
+          .summary = "runs cases in the ONNX backend-test layout",
+          .arguments = {{"DIR", "folders of case folders (model.onnx, test_data_set_k)", false, true}},
+          .flags = {Flag::Number("rtol", "R", "relative tolerance instead of the official one", 0, 1e9),
+                    Flag::Number("atol", "A", "absolute tolerance instead of the official one", 0, 1e9),
+                    Flag::Switch("json", "print one JSON object per case")},
+          .example = "onward score onnx/backend/test/data/node",
+          .run = RunScore};
+}
+
+}  // namespace onward

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/tensor_args.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "core/base/status.h"
+#include "core/onnx_io/tensor_file.h"
+#include "trainer/dataset.h"
+#include "trainer/npy.h"
+
+namespace onward {
+namespace {
+
+std::string InputNames(const std::vector<NamedType>& inputs) {
+  return absl::StrJoin(inputs, ", ", [](std::string* out, const NamedType& v) {
+    absl::StrAppend(out, v.name, " (", v.type.ToString(), ")");
+  });
+}
+
+// "0.01", "true", "1,2,3" or "[1, 2, 3]" as the declared type.
+absl::StatusOr<Tensor> ParseLiteral(const std::string& text, const NamedType& input) {
+  const DType dtype = input.type.dtype == DType::kUndefined ? DType::kFloat : input.type.dtype;
+  std::string body = text;
+  const bool list = !body.empty() && body.front() == '[' && body.back() == ']';
+  if (list) body = body.substr(1, body.size() - 2);
+  std::vector<double> values;
+  for (absl::string_view part : absl::StrSplit(body, ',')) {
+    double v = 0;
+    const absl::string_view word = absl::StripAsciiWhitespace(part);
+    if (word == "true" || word == "false") {
+      v = word == "true";
+    } else if (!absl::SimpleAtod(word, &v)) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "input '", input.name, "': '", text, "' is neither a file (.npy, .pb) nor a number"));
+    }
+    values.push_back(v);
+  }
+  Shape shape;
+  if (list || values.size() > 1 || input.type.rank() == 1) shape = Shape{static_cast<int64_t>(values.size())};
+  Tensor numbers = Tensor::FromValues<double>(shape, absl::Span<const double>(values));
+  return ConvertTensor(numbers, dtype);
+}
+
+}  // namespace
+
+absl::StatusOr<Tensor> ReadTensor(const std::string& path) {
+  if (absl::EndsWith(path, ".pb")) return ReadTensorFile(path);
+  return ReadNpy(path);
+}
+
+absl::StatusOr<TensorMap> ParseTensorArguments(const std::vector<std::string>& arguments,
+                                               const std::vector<NamedType>& inputs) {
+  TensorMap tensors;
+  for (const std::string& argument : arguments) {
+    // Names may hold '=', so the longest declared name wins.
+    const NamedType* input = nullptr;
+    for (const NamedType& in : inputs) {
+      if (absl::StartsWith(argument, absl::StrCat(in.name, "=")) &&
+          (input == nullptr || in.name.size() > input->name.size())) {
+        input = &in;
+      }
+    }
+    std::string value;
+    if (input != nullptr) {
+      value = argument.substr(input->name.size() + 1);
+    } else if (inputs.size() == 1 && argument.find('=') == std::string::npos) {
+      input = &inputs[0];
+      value = argument;
+    } else {
+      return absl::InvalidArgumentError(absl::StrCat("--input ", argument, ": no such input; the inputs are ",
+                                                     InputNames(inputs)));
+    }
+    const bool file = absl::EndsWith(value, ".npy") || absl::EndsWith(value, ".pb");
+    ONWARD_ASSIGN_OR_RETURN(Tensor tensor, file ? ReadTensor(value) : ParseLiteral(value, *input));
+    const DType wanted = input->type.dtype;
+    if (wanted != DType::kUndefined && wanted != tensor.dtype()) {
+      auto converted = ConvertTensor(tensor, wanted);
+      if (!converted.ok()) return Annotate(converted.status(), absl::StrCat("input '", input->name, "'"));
+      tensor = *std::move(converted);
+    }
+    tensors[input->name] = std::move(tensor);
+  }
+  return tensors;
+}
+
+std::string Summary(const Tensor& tensor) {
+  std::string text = absl::StrCat(DTypeName(tensor.dtype()), tensor.shape().ToString());
+  auto values = ToDoubles(tensor);
+  if (!values.ok() || values->empty()) return text;
+  const auto [low, high] = std::minmax_element(values->begin(), values->end());
+  double sum = 0;
+  for (double v : *values) sum += v;
+  if (values->size() > 1) {
+    absl::StrAppend(&text, absl::StrFormat("  min %.6g  max %.6g  mean %.6g", *low, *high,
+                                           sum / static_cast<double>(values->size())));
+  }
+  absl::StrAppend(&text, "  ");
+  for (size_t i = 0; i < values->size() && i < 8; ++i) absl::StrAppend(&text, i ? ", " : "", absl::StrFormat("%.6g", (*values)[i]));
+  if (values->size() > 8) absl::StrAppend(&text, ", ...");
+  return text;
+}
+
+std::string FileNameFor(const std::string& value) {
+  std::string name = value;
+  for (char& c : name) {
+    if (!absl::ascii_isalnum(static_cast<unsigned char>(c)) && c != '.' && c != '_' && c != '-') c = '_';
+  }
+  return name.empty() || name[0] == '.' ? "_" + name : name;
+}
+
+absl::Status WriteOutputs(const TensorMap& outputs, const std::string& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) return absl::InvalidArgumentError(absl::StrCat("cannot create folder '", folder, "': ", error.message()));
+  for (const auto& [name, tensor] : outputs) {
+    ONWARD_RETURN_IF_ERROR(WriteNpy((std::filesystem::path(folder) / (FileNameFor(name) + ".npy")).string(), tensor));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace onward

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tensors on the command line: NAME=FILE (.npy, .pb) or NAME=LITERAL.
+#ifndef ONWARD_CLI_TENSOR_ARGS_H_
+#define ONWARD_CLI_TENSOR_ARGS_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "core/graph/graph.h"
+#include "core/runtime/executor.h"
+
+namespace onward {
+
+// The name may be left out where `inputs` has one entry. Files are converted to
+// the declared element type only where the number cannot change (a literal
+// always takes the declared type).
+absl::StatusOr<TensorMap> ParseTensorArguments(const std::vector<std::string>& arguments,
+                                               const std::vector<NamedType>& inputs);
+
+// .npy or .pb, by extension.
+absl::StatusOr<Tensor> ReadTensor(const std::string& path);
+
+// "float[1, 10] min -3.2 max 11.0 mean 0.41" and the first values.
+std::string Summary(const Tensor& tensor);
+
+// A file name for a value: everything but letters, digits, '.', '_' and '-'
+// becomes '_'.
+std::string FileNameFor(const std::string& value);
+
+// Writes each as DIR/<name>.npy.
+absl::Status WriteOutputs(const TensorMap& outputs, const std::string& folder);
+
+}  // namespace onward
+
+#endif  // ONWARD_CLI_TENSOR_ARGS_H_

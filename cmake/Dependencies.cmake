@@ -1,0 +1,15 @@
+# Third-party packages: Debian's, and those that tools/setup.sh put into ONWARD_CACHE.
+find_package(absl REQUIRED)
+find_package(Eigen3 REQUIRED)
+find_package(OpenMP REQUIRED)
+find_package(Protobuf REQUIRED)
+find_package(ZLIB REQUIRED)
+find_package(PNG REQUIRED)
+find_package(JPEG REQUIRED)
+find_package(ONNX 1.23 CONFIG REQUIRED PATHS ${ONWARD_CACHE}/onnx-1.23.2 NO_DEFAULT_PATH)
+
+find_path(ONWARD_DNNL_INCLUDE dnnl.hpp PATHS ${ONWARD_CACHE}/venv/include REQUIRED NO_DEFAULT_PATH)
+find_library(ONWARD_DNNL_LIBRARY dnnl PATHS ${ONWARD_CACHE}/venv/lib REQUIRED NO_DEFAULT_PATH)
+add_library(onward_dnnl INTERFACE)
+target_include_directories(onward_dnnl SYSTEM INTERFACE ${ONWARD_DNNL_INCLUDE})
+target_link_libraries(onward_dnnl INTERFACE ${ONWARD_DNNL_LIBRARY})

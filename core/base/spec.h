@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// Choices with options as people write them on a command line:
+//
+//   adamw:lr=1e-3,weight_decay=0.01
+//
+// and the words in which a wrong one is refused. Losses, optimizers, schedules
+// and the command line share this, so that they all complain alike.
+#ifndef ONWARD_CORE_BASE_SPEC_H_
+#define ONWARD_CORE_BASE_SPEC_H_
+
+#include <limits>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+
+namespace onward {
+
+struct SpecText {
+  std::string name;
+  std::map<std::string, std::string> options;
+};
+
+// Splits "name:key=value,key=value". Knows no names: that is the caller's part.
+absl::StatusOr<SpecText> ParseSpecText(absl::string_view text);
+
+// A number a user may give: its default and where it may lie.
+struct NumberOption {
+  absl::string_view name;
+  double otherwise = 0;
+  double low = -std::numeric_limits<double>::infinity();
+  double high = std::numeric_limits<double>::infinity();
+  bool low_open = false;   // low itself is refused
+  bool high_open = false;  // high itself is refused
+  bool integer = false;
+
+  static NumberOption AtLeast(absl::string_view name, double otherwise, double low) {
+    return {.name = name, .otherwise = otherwise, .low = low};
+  }
+  static NumberOption Positive(absl::string_view name, double otherwise) {
+    return {.name = name, .otherwise = otherwise, .low = 0, .low_open = true};
+  }
+  static NumberOption Fraction(absl::string_view name, double otherwise) {  // [0, 1)
+    return {.name = name, .otherwise = otherwise, .low = 0, .high = 1, .high_open = true};
+  }
+  static NumberOption Count(absl::string_view name, double otherwise, double low) {
+    return {.name = name, .otherwise = otherwise, .low = low, .integer = true};
+  }
+  static NumberOption Switch(absl::string_view name) {  // 0 or 1; also false, true
+    return {.name = name, .otherwise = 0, .low = 0, .high = 1, .integer = true};
+  }
+
+  // "a number in [0, 1)".
+  std::string Expects() const;
+};
+
+// Refuses NaN, infinities and values outside the range, also where rounding to
+// float (the type of ONNX attributes) would leave it.
+absl::Status CheckNumber(const NumberOption& option, double value);
+absl::StatusOr<double> ParseNumber(const NumberOption& option, absl::string_view text);
+// Reads every given option; defaults are not filled in. `kind` ("optimizer
+// 'adam'") is for the messages.
+absl::StatusOr<std::map<std::string, double>> ParseNumbers(
+    absl::string_view kind, const std::map<std::string, std::string>& given,
+    absl::Span<const NumberOption> options);
+// The same checks for options that a program has set.
+absl::Status CheckNumbers(absl::string_view kind, const std::map<std::string, double>& given,
+                          absl::Span<const NumberOption> options);
+// An option as given, or its default.
+double ValueOf(const std::map<std::string, double>& given, absl::Span<const NumberOption> options,
+               absl::string_view name);
+
+// The candidate that `word` was most likely meant to be; "" if none is near.
+std::string Nearest(absl::string_view word, absl::Span<const std::string> candidates);
+// "unknown loss 'mes': did you mean 'mse'? Valid: bce, cross_entropy, ...".
+absl::Status UnknownWord(absl::string_view kind, absl::string_view word,
+                         absl::Span<const std::string> candidates);
+
+}  // namespace onward
+
+#endif  // ONWARD_CORE_BASE_SPEC_H_

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/device/kernel.h"
+
+#include "core/base/status.h"
+
+namespace onward {
+
+bool SameLayout(const Layout& a, const Layout& b) {
+  if (a == b) return true;
+  return a != nullptr && b != nullptr && a->Equals(*b);
+}
+
+void KernelTable::Add(std::string_view op, Entry entry, std::string_view domain) {
+  entries_[{std::string(domain), std::string(op)}].push_back(std::move(entry));
+}
+
+const std::vector<KernelTable::Entry>* KernelTable::Find(std::string_view op,
+                                                         std::string_view domain) const {
+  auto it = entries_.find({std::string(domain), std::string(op)});
+  return it == entries_.end() ? nullptr : &it->second;
+}
+
+absl::Status NodeError(const Node& node, std::string_view message) {
+  return absl::InvalidArgumentError(absl::StrCat(node.Describe(), ": ", std::string(message)));
+}
+
+absl::Status NodeUnimplemented(const Node& node, std::string_view message) {
+  return absl::UnimplementedError(absl::StrCat(node.Describe(), ": ", std::string(message)));
+}
+
+}  // namespace onward

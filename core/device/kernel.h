@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// The contract between the runtime and a device's kernels. A factory sees a
+// node with concrete types once, at compile time, and prepares everything; the
+// prepared kernel then only runs.
+#ifndef ONWARD_CORE_DEVICE_KERNEL_H_
+#define ONWARD_CORE_DEVICE_KERNEL_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "core/graph/graph.h"
+#include "core/graph/operator_set.h"
+#include "core/tensor/tensor.h"
+
+namespace onward {
+
+// How a buffer orders its elements. Null pointer: plain row-major. Otherwise
+// opaque to everything but the library that made it; the logical shape of the
+// value does not change.
+class LayoutInfo {
+ public:
+  virtual ~LayoutInfo() = default;
+  virtual bool Equals(const LayoutInfo& other) const = 0;
+  virtual size_t bytes() const = 0;
+  // True if the buffer holds exactly the elements, permuted: then element-wise
+  // kernels may walk it as a flat array.
+  virtual bool dense() const = 0;
+  virtual std::string ToString() const = 0;
+};
+using Layout = std::shared_ptr<const LayoutInfo>;
+bool SameLayout(const Layout& a, const Layout& b);
+
+// A value as a kernel factory sees it.
+struct ValueSpec {
+  DType dtype = DType::kUndefined;  // undefined: omitted
+  std::optional<Shape> shape;       // nullopt: known only at run time
+  Layout layout;                    // how it is produced (inputs)
+  const Tensor* constant = nullptr;  // plain row-major value, where it never changes
+  bool present() const { return dtype != DType::kUndefined; }
+};
+
+struct KernelRequest {
+  const Node& node;
+  absl::Span<const ValueSpec> inputs;
+  absl::Span<const ValueSpec> outputs;
+  const std::map<std::string, int>& opsets;
+
+  bool HasInput(int i) const {
+    return i < static_cast<int>(inputs.size()) && inputs[i].present();
+  }
+  bool HasOutput(int i) const {
+    return i < static_cast<int>(outputs.size()) && outputs[i].present();
+  }
+  const Shape& in(int i) const { return *inputs[i].shape; }
+  const Shape& out(int i) const { return *outputs[i].shape; }
+};
+
+// Per-run facts for kernels that draw random numbers. A node's draw is a
+// function of (its seed or `seed` and the node's `stream`, `step`) alone, so
+// the step counter in a file is the whole generator state.
+struct RandomState {
+  uint64_t seed = 0;
+  uint64_t step = 0;
+};
+
+struct KernelCall {
+  // Null for omitted inputs/outputs. Tensors in an opaque layout have their
+  // logical shape; raw() points at the reordered bytes.
+  absl::Span<const Tensor* const> inputs;
+  // Allocated, except where the spec had no shape: then the kernel assigns
+  // *outputs[i] = Tensor(dtype, shape).
+  absl::Span<Tensor* const> outputs;
+  void* workspace = nullptr;
+  RandomState random;
+};
+
+struct Kernel {
+  std::function<absl::Status(const KernelCall&)> run;
+  // Wanted layouts of the inputs (missing = plain) and given ones of the
+  // outputs (missing = plain). The runtime reorders.
+  std::vector<Layout> input_layouts;
+  std::vector<Layout> output_layouts;
+  size_t workspace_bytes = 0;  // 64-byte aligned scratch, contents undefined
+  // (output, input): the kernel may write this output over this input, element
+  // for element. Used for updating variables in place.
+  std::vector<std::pair<int, int>> in_place;
+  // (output 0) is input 0's bytes with another shape: no work at all.
+  bool is_view = false;
+  // Cannot fail at run time (finite arithmetic on prepared buffers).
+  bool infallible = false;
+};
+
+// Unimplemented means "not this variant": the next one in the table is tried.
+using KernelFactory = std::function<absl::StatusOr<Kernel>(const KernelRequest&)>;
+
+class KernelTable {
+ public:
+  struct Entry {
+    std::string provider;  // "onednn", "eigen", "reference"
+    int since = 1;         // lowest schema version this entry serves
+    KernelFactory factory;
+    std::string types;     // for `onward ops`: "float, double"
+  };
+  // Entries are tried in the order they were added.
+  void Add(std::string_view op, Entry entry, std::string_view domain = "");
+  const std::vector<Entry>* Find(std::string_view op, std::string_view domain) const;
+  const std::map<std::pair<std::string, std::string>, std::vector<Entry>>& all() const { return entries_; }
+
+ private:
+  std::map<std::pair<std::string, std::string>, std::vector<Entry>> entries_;  // (domain, op)
+};
+
+class Device {
+ public:
+  virtual ~Device() = default;
+  virtual std::string name() const = 0;
+  virtual const KernelTable& kernels() const = 0;
+  // A kernel that copies a value from one layout to another.
+  virtual absl::StatusOr<Kernel> MakeReorder(DType dtype, const Shape& shape,
+                                             const Layout& from, const Layout& to) const = 0;
+  // Bytes this process may use.
+  virtual size_t memory_limit() const = 0;
+};
+
+// "node 'conv1' (Conv): message" with code InvalidArgument / Unimplemented.
+absl::Status NodeError(const Node& node, std::string_view message);
+absl::Status NodeUnimplemented(const Node& node, std::string_view message);
+
+}  // namespace onward
+
+#endif  // ONWARD_CORE_DEVICE_KERNEL_H_

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/graph/function_library.h"
+
+#include "absl/strings/str_cat.h"
+#include "core/base/status.h"
+
+namespace onward {
+
+void FunctionLibrary::Add(std::string name, FunctionDef def) {
+  defs_[std::move(name)] = std::move(def);
+}
+
+const FunctionDef* FunctionLibrary::Find(std::string_view name) const {
+  auto it = defs_.find(name);
+  return it == defs_.end() ? nullptr : &it->second;
+}
+
+absl::StatusOr<Graph> FunctionLibrary::Instantiate(const Node& call,
+                                                   absl::Span<const InputFact> inputs,
+                                                   const OperatorSet* operators, int opset) const {
+  const FunctionDef* def = Find(call.op_type);
+  if (def == nullptr) {
+    return absl::NotFoundError(absl::StrCat("no function ", call.op_type, " in ai.onward"));
+  }
+  Graph body;
+  body.name = call.op_type;
+  body.opsets[""] = opset;
+  GraphBuilder b(&body, operators, "v");
+  std::vector<Expr> arguments;
+  for (size_t i = 0; i < call.inputs.size(); ++i) {
+    if (call.inputs[i].empty()) {
+      body.inputs.push_back({absl::StrCat("in", i), {}});
+      arguments.emplace_back();
+      continue;
+    }
+    const ValueType type = i < inputs.size() && inputs[i].type != nullptr ? *inputs[i].type : ValueType{};
+    arguments.push_back(b.Input(absl::StrCat("in", i), type));
+  }
+  std::vector<Expr> results = def->body(b, call, arguments);
+  ONWARD_RETURN_IF_ERROR(b.status());
+  for (size_t i = 0; i < call.outputs.size(); ++i) {
+    if (i >= results.size() || !results[i].defined()) {
+      if (!call.outputs[i].empty()) {
+        return absl::InternalError(absl::StrCat("body of ", call.op_type, " gives no output ", i));
+      }
+      body.outputs.push_back({"", {}});
+      continue;
+    }
+    b.Output(results[i]);
+  }
+  return body;
+}
+
+}  // namespace onward

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Onward's own functions (domain ai.onward). A gradient rule or an optimizer
+// emits one call; a device may have a fused kernel for it, and everything else
+// (export, second derivatives, other runtimes) uses the body, which is made of
+// standard operators.
+#ifndef ONWARD_CORE_GRAPH_FUNCTION_LIBRARY_H_
+#define ONWARD_CORE_GRAPH_FUNCTION_LIBRARY_H_
+
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/graph/builder.h"
+#include "core/graph/graph.h"
+
+namespace onward {
+
+struct FunctionDef {
+  // Emits the body: inputs in call order (undefined Expr = omitted), result in
+  // output order. Attributes of the call are read from `call`.
+  using Body = std::function<std::vector<Expr>(GraphBuilder& b, const Node& call,
+                                               const std::vector<Expr>& inputs)>;
+  Body body;
+  // Output i has the type and shape of input output_like[i].
+  std::vector<int> output_like;
+  // Inputs of which only the type and shape are used, never the elements.
+  std::vector<int> shape_only;
+  // Formal attributes, where the function is written to files as such.
+  std::vector<std::string> attributes;
+};
+
+class FunctionLibrary {
+ public:
+  void Add(std::string name, FunctionDef def);
+  // Null where the name is unknown.
+  const FunctionDef* Find(std::string_view name) const;
+  // The body of one call, typed by its inputs.
+  absl::StatusOr<Graph> Instantiate(const Node& call, absl::Span<const InputFact> inputs,
+                                    const OperatorSet* operators, int opset) const;
+  const std::map<std::string, FunctionDef, std::less<>>& all() const { return defs_; }
+
+ private:
+  std::map<std::string, FunctionDef, std::less<>> defs_;
+};
+
+}  // namespace onward
+
+#endif  // ONWARD_CORE_GRAPH_FUNCTION_LIBRARY_H_

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/graph/graph.h"
+
+#include <algorithm>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_cat.h"
+
+namespace onward {
+namespace {
+
+template <typename T>
+const T* Get(const Attributes& attributes, std::string_view name) {
+  auto it = attributes.find(std::string(name));
+  return it == attributes.end() ? nullptr : std::get_if<T>(&it->second.value);
+}
+
+template <typename T>
+T GetOr(const Attributes& attributes, std::string_view name, T otherwise) {
+  const T* v = Get<T>(attributes, name);
+  return v == nullptr ? otherwise : *v;
+}
+
+void AppendCaptured(const Graph& graph, absl::flat_hash_set<std::string> seen,
+                    std::vector<std::string>* captured) {
+  for (const NamedType& in : graph.inputs) seen.insert(in.name);
+  for (const auto& [name, tensor] : graph.initializers) seen.insert(name);
+  auto use = [&](const std::string& v) {
+    if (!v.empty() && !seen.contains(v) &&
+        std::find(captured->begin(), captured->end(), v) == captured->end()) {
+      captured->push_back(v);
+    }
+  };
+  for (const Node& node : graph.nodes) {
+    for (const std::string& v : node.inputs) use(v);
+    for (const auto& [name, attribute] : node.attributes) {
+      if (auto* sub = std::get_if<std::shared_ptr<const Graph>>(&attribute.value)) {
+        AppendCaptured(**sub, seen, captured);
+      }
+    }
+    seen.insert(node.outputs.begin(), node.outputs.end());
+  }
+  for (const NamedType& out : graph.outputs) use(out.name);
+}
+
+}  // namespace
+
+ValueType ValueType::Of(DType dtype, const Shape& shape) {
+  ValueType t;
+  t.dtype = dtype;
+  t.has_rank = true;
+  for (int64_t d : shape) t.dims.push_back(Dim{d, ""});
+  return t;
+}
+
+std::optional<Shape> ValueType::StaticShape() const {
+  if (kind != Kind::kTensor || !has_rank) return std::nullopt;
+  Shape shape;
+  for (const Dim& d : dims) {
+    if (!d.known()) return std::nullopt;
+    shape.push_back(d.value);
+  }
+  return shape;
+}
+
+bool Node::Has(std::string_view attribute) const {
+  return attributes.contains(std::string(attribute));
+}
+int64_t Node::Int(std::string_view attribute, int64_t otherwise) const {
+  return GetOr<int64_t>(attributes, attribute, otherwise);
+}
+float Node::Float(std::string_view attribute, float otherwise) const {
+  return GetOr<float>(attributes, attribute, otherwise);
+}
+std::string Node::String(std::string_view attribute, std::string_view otherwise) const {
+  return GetOr<std::string>(attributes, attribute, std::string(otherwise));
+}
+std::vector<int64_t> Node::Ints(std::string_view attribute, std::vector<int64_t> otherwise) const {
+  return GetOr<std::vector<int64_t>>(attributes, attribute, std::move(otherwise));
+}
+std::vector<std::string> Node::Strings(std::string_view attribute) const {
+  return GetOr<std::vector<std::string>>(attributes, attribute, {});
+}
+const Tensor* Node::TensorAttribute(std::string_view attribute) const {
+  return Get<Tensor>(attributes, attribute);
+}
+const Graph* Node::Subgraph(std::string_view attribute) const {
+  const auto* g = Get<std::shared_ptr<const Graph>>(attributes, attribute);
+  return g == nullptr ? nullptr : g->get();
+}
+
+std::string Node::Describe() const {
+  std::string label = name;
+  if (label.empty()) {
+    for (const std::string& out : outputs) {
+      if (!out.empty()) {
+        label = absl::StrCat("-> ", out);
+        break;
+      }
+    }
+  }
+  std::string text = absl::StrCat("node '", label, "' (", domain.empty() ? "" : domain + ".",
+                                  op_type, ")");
+  if (!origin.empty()) absl::StrAppend(&text, " of ", origin);
+  return text;
+}
+
+bool Graph::IsInput(std::string_view value) const {
+  return std::any_of(inputs.begin(), inputs.end(),
+                     [&](const NamedType& t) { return t.name == value; });
+}
+
+bool Graph::IsOutput(std::string_view value) const {
+  return std::any_of(outputs.begin(), outputs.end(),
+                     [&](const NamedType& t) { return t.name == value; });
+}
+
+std::vector<NamedType> Graph::FeedInputs() const {
+  std::vector<NamedType> feeds;
+  for (const NamedType& in : inputs) {
+    if (!initializers.contains(in.name)) feeds.push_back(in);
+  }
+  return feeds;
+}
+
+std::vector<std::string> CapturedValues(const Graph& graph) {
+  std::vector<std::string> captured;
+  AppendCaptured(graph, {}, &captured);
+  return captured;
+}
+
+std::vector<std::string> AllInputs(const Node& node) {
+  std::vector<std::string> all;
+  for (const std::string& v : node.inputs) {
+    if (!v.empty()) all.push_back(v);
+  }
+  for (const auto& [name, attribute] : node.attributes) {
+    if (auto* sub = std::get_if<std::shared_ptr<const Graph>>(&attribute.value)) {
+      for (std::string& v : CapturedValues(**sub)) all.push_back(std::move(v));
+    }
+  }
+  return all;
+}
+
+}  // namespace onward

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// Types of every value of a graph, as far as they follow from its inputs.
+#ifndef ONWARD_CORE_GRAPH_INFER_H_
+#define ONWARD_CORE_GRAPH_INFER_H_
+
+#include "absl/status/status.h"
+#include "core/graph/graph.h"
+#include "core/graph/operator_set.h"
+
+namespace onward {
+
+// Fills graph->types. Declared types stay where inference knows less; a
+// contradiction between the two is resolved in favour of inference.
+absl::Status InferTypes(Graph* graph, const OperatorSet& operators);
+
+// `inferred` completed by what `declared` knows in addition.
+ValueType MergeTypes(const ValueType& inferred, const ValueType& declared);
+
+}  // namespace onward
+
+#endif  // ONWARD_CORE_GRAPH_INFER_H_

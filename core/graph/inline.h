@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Replacing calls of functions by their bodies.
+#ifndef ONWARD_CORE_GRAPH_INLINE_H_
+#define ONWARD_CORE_GRAPH_INLINE_H_
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "core/graph/graph.h"
+
+namespace onward {
+
+// No model needs more nodes than this after expansion; beyond it a file is
+// refused rather than expanded.
+inline constexpr int64_t kMaxExpandedNodes = 1'000'000;
+
+// The nodes that stand for `call`: body values are renamed with `prefix`,
+// formal parameters become the call's inputs and outputs, attribute references
+// the call's attributes (or defaults, or nothing).
+absl::StatusOr<std::vector<Node>> ExpandCall(const Function& function, const Node& call,
+                                             const std::string& prefix);
+
+// Inlines every call of graph.functions, also inside subgraphs and functions,
+// except those for which `keep` says so. Recursion, missing callees and
+// expansions beyond kMaxExpandedNodes are errors. The result has no functions.
+absl::StatusOr<Graph> InlineFunctions(
+    const Graph& graph,
+    const std::function<bool(const Node& call, const Function& function)>& keep = nullptr);
+
+}  // namespace onward
+
+#endif  // ONWARD_CORE_GRAPH_INLINE_H_

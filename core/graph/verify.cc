@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/graph/verify.h"
+
+#include <algorithm>
+#include <deque>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "core/base/status.h"
+
+namespace onward {
+namespace {
+
+using NameSet = absl::flat_hash_set<std::string>;
+
+void VerifyScope(const Graph& graph, const NameSet& outer, const std::string& where,
+                 std::vector<Finding>* findings) {
+  NameSet defined;
+  auto define = [&](const std::string& name, const std::string& place) {
+    if (name.empty()) return;
+    if (!defined.insert(name).second) {
+      findings->push_back({"duplicate-value", place, absl::StrCat("value '", name, "' is defined twice"),
+                           "give each value one producer"});
+    }
+  };
+  for (const NamedType& in : graph.inputs) define(in.name, where + ", inputs");
+  for (const auto& [name, tensor] : graph.initializers) defined.insert(name);
+  NameSet later;
+  for (const Node& node : graph.nodes) later.insert(node.outputs.begin(), node.outputs.end());
+  for (const Node& node : graph.nodes) {
+    const std::string place = absl::StrCat(where, ", ", node.Describe());
+    for (const std::string& in : node.inputs) {
+      if (in.empty() || defined.contains(in) || outer.contains(in)) continue;
+      findings->push_back(
+          {later.contains(in) ? "not-sorted" : "undefined-value", place,
+           absl::StrCat("reads '", in, later.contains(in) ? "' before it is computed"
+                                                          : "', which nothing produces"),
+           later.contains(in) ? "order the nodes topologically (a cycle cannot be ordered)"
+                              : "check the spelling, or add the input, initializer or node"});
+    }
+    if (node.outputs.empty()) {
+      findings->push_back({"no-output", place, "has no outputs", "remove the node or name an output"});
+    }
+    NameSet visible = outer;
+    bool has_subgraph = false;
+    for (const auto& [name, attribute] : node.attributes) {
+      if (auto* sub = std::get_if<std::shared_ptr<const Graph>>(&attribute.value)) {
+        if (!has_subgraph) visible.insert(defined.begin(), defined.end());
+        has_subgraph = true;
+        VerifyScope(**sub, visible, absl::StrCat(place, " ", name), findings);
+      }
+    }
+    for (const std::string& out : node.outputs) define(out, place);
+  }
+  for (const NamedType& out : graph.outputs) {
+    if (!defined.contains(out.name) && !outer.contains(out.name)) {
+      findings->push_back({"undefined-output", where, absl::StrCat("output '", out.name, "' is not produced"),
+                           "name a value of the graph"});
+    }
+  }
+}
+
+}  // namespace
+
+std::string Finding::ToString() const {
+  return absl::StrCat("[", rule, "] ", place, ": ", what, fix.empty() ? "" : "; fix: ", fix);
+}
+
+std::vector<Finding> Verify(const Graph& graph) {
+  std::vector<Finding> findings;
+  VerifyScope(graph, {}, "graph", &findings);
+  return findings;
+}
+
+absl::Status FindingsToStatus(const std::vector<Finding>& findings) {
+  if (findings.empty()) return absl::OkStatus();
+  constexpr size_t kShown = 50;
+  std::vector<std::string> lines;
+  for (size_t i = 0; i < findings.size() && i < kShown; ++i) lines.push_back(findings[i].ToString());
+  if (findings.size() > kShown) lines.push_back(absl::StrCat("... and ", findings.size() - kShown, " more"));
+  return absl::InvalidArgumentError(absl::StrJoin(lines, "\n"));
+}
+
+absl::Status SortNodes(Graph* graph) {
+  absl::flat_hash_map<std::string, int> producer;
+  for (size_t i = 0; i < graph->nodes.size(); ++i) {
+    for (const std::string& out : graph->nodes[i].outputs) {
+      if (!out.empty()) producer[out] = static_cast<int>(i);
+    }
+  }
+  const int n = static_cast<int>(graph->nodes.size());
+  std::vector<int> waiting(n, 0);
+  std::vector<std::vector<int>> readers(n);
+  for (int i = 0; i < n; ++i) {
+    for (const std::string& in : AllInputs(graph->nodes[i])) {
+      auto it = producer.find(in);
+      if (it == producer.end()) continue;
+      readers[it->second].push_back(i);
+      ++waiting[i];
+    }
+  }
+  // Lowest index first keeps an already sorted graph as it is.
+  std::vector<int> ready;
+  auto push = [&](int i) {
+    ready.push_back(i);
+    std::push_heap(ready.begin(), ready.end(), std::greater<>());
+  };
+  for (int i = 0; i < n; ++i) {
+    if (waiting[i] == 0) push(i);
+  }
+  std::vector<Node> sorted;
+  while (!ready.empty()) {
+    std::pop_heap(ready.begin(), ready.end(), std::greater<>());
+    const int i = ready.back();
+    ready.pop_back();
+    for (int r : readers[i]) {
+      if (--waiting[r] == 0) push(r);
+    }
+    sorted.push_back(std::move(graph->nodes[i]));
+    waiting[i] = -1;
+  }
+  if (static_cast<int>(sorted.size()) != n) {
+    for (int i = 0; i < n; ++i) {
+      if (waiting[i] > 0) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("the graph has a cycle through ", graph->nodes[i].Describe()));
+      }
+    }
+  }
+  graph->nodes = std::move(sorted);
+  return absl::OkStatus();
+}
+
+void Prune(Graph* graph, const std::vector<std::string>& wanted) {
+  NameSet needed(wanted.begin(), wanted.end());
+  std::vector<Node> kept;
+  for (auto it = graph->nodes.rbegin(); it != graph->nodes.rend(); ++it) {
+    const bool used = std::any_of(it->outputs.begin(), it->outputs.end(),
+                                  [&](const std::string& o) { return needed.contains(o); });
+    if (!used) continue;
+    for (std::string& in : AllInputs(*it)) needed.insert(std::move(in));
+    kept.push_back(std::move(*it));
+  }
+  std::reverse(kept.begin(), kept.end());
+  graph->nodes = std::move(kept);
+  for (auto it = graph->initializers.begin(); it != graph->initializers.end();) {
+    it = needed.contains(it->first) ? std::next(it) : graph->initializers.erase(it);
+  }
+}
+
+}  // namespace onward

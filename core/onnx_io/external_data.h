@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// The one door to tensor data outside a model file. Everything is checked on
+// the opened file: no way out of the model's folder, no links, no devices.
+#ifndef ONWARD_CORE_ONNX_IO_EXTERNAL_DATA_H_
+#define ONWARD_CORE_ONNX_IO_EXTERNAL_DATA_H_
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+
+namespace onward {
+
+struct ExternalKey {
+  std::string key, value;
+};
+
+class ExternalData {
+ public:
+  // `folder` is the model file's folder ("" = current).
+  explicit ExternalData(std::string folder) : folder_(std::move(folder)) {}
+
+  // Reads exactly `bytes` bytes as the entries (location, offset, length) say.
+  absl::Status Read(const std::vector<ExternalKey>& entries, size_t bytes, void* target) const;
+
+ private:
+  std::string folder_;
+};
+
+}  // namespace onward
+
+#endif  // ONWARD_CORE_ONNX_IO_EXTERNAL_DATA_H_

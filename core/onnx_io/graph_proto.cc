@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+// NodeProto, GraphProto and FunctionProto to Onward's values and back.
+#include "absl/strings/str_cat.h"
+#include "core/base/status.h"
+#include "core/onnx_io/proto.h"
+
+namespace onward {
+namespace {
+
+std::string CanonicalDomain(const std::string& domain) { return domain == "ai.onnx" ? "" : domain; }
+
+absl::StatusOr<std::optional<Attribute>> AttributeFromProto(const onnx::AttributeProto& p,
+                                                            const ExternalData* external) {
+  Attribute a;
+  if (!p.ref_attr_name().empty()) {
+    a.ref = p.ref_attr_name();
+    a.ref_kind = p.type();
+    return a;
+  }
+  switch (p.type()) {
+    case onnx::AttributeProto::INT: a.value = static_cast<int64_t>(p.i()); return a;
+    case onnx::AttributeProto::FLOAT: a.value = p.f(); return a;
+    case onnx::AttributeProto::STRING: a.value = p.s(); return a;
+    case onnx::AttributeProto::INTS:
+      a.value = std::vector<int64_t>(p.ints().begin(), p.ints().end());
+      return a;
+    case onnx::AttributeProto::FLOATS:
+      a.value = std::vector<float>(p.floats().begin(), p.floats().end());
+      return a;
+    case onnx::AttributeProto::STRINGS:
+      a.value = std::vector<std::string>(p.strings().begin(), p.strings().end());
+      return a;
+    case onnx::AttributeProto::TENSOR: {
+      ONWARD_ASSIGN_OR_RETURN(a.value, TensorFromProto(p.t(), external));
+      return a;
+    }
+    case onnx::AttributeProto::SPARSE_TENSOR: {
+      ONWARD_ASSIGN_OR_RETURN(a.value, SparseFromProto(p.sparse_tensor(), external));
+      return a;
+    }
+    case onnx::AttributeProto::GRAPH: {
+      ONWARD_ASSIGN_OR_RETURN(Graph g, GraphFromProto(p.g(), external));
+      a.value = std::shared_ptr<const Graph>(std::make_shared<Graph>(std::move(g)));
+      return a;
+    }
+    default:
+      // Type attributes and lists of graphs or tensors belong to no operator
+      // that Onward executes; the node keeps the rest.
+      return std::optional<Attribute>();
+  }
+}
+
+void AttributeToProto(const std::string& name, const Attribute& a, onnx::AttributeProto* p) {
+  p->set_name(name);
+  if (!a.ref.empty()) {
+    p->set_ref_attr_name(a.ref);
+    p->set_type(static_cast<onnx::AttributeProto::AttributeType>(a.ref_kind));
+    return;
+  }
+  struct Visitor {
+    onnx::AttributeProto* p;
+    void operator()(int64_t v) { p->set_type(onnx::AttributeProto::INT); p->set_i(v); }
+    void operator()(float v) { p->set_type(onnx::AttributeProto::FLOAT); p->set_f(v); }
+    void operator()(const std::string& v) { p->set_type(onnx::AttributeProto::STRING); p->set_s(v); }
+    void operator()(const Tensor& v) {
+      p->set_type(onnx::AttributeProto::TENSOR);
+      TensorToProto(v, "", p->mutable_t());
+    }
+    void operator()(const std::shared_ptr<const Graph>& v) {
+      p->set_type(onnx::AttributeProto::GRAPH);
+      GraphToProto(*v, p->mutable_g());
+    }
+    void operator()(const std::vector<int64_t>& v) {
+      p->set_type(onnx::AttributeProto::INTS);
+      for (int64_t x : v) p->add_ints(x);
+    }
+    void operator()(const std::vector<float>& v) {
+      p->set_type(onnx::AttributeProto::FLOATS);
+      for (float x : v) p->add_floats(x);
+    }
+    void operator()(const std::vector<std::string>& v) {
+      p->set_type(onnx::AttributeProto::STRINGS);
+      for (const std::string& x : v) p->add_strings(x);
+    }
+  };
+  std::visit(Visitor{p}, a.value);
+}
+
+void AddValueInfo(const std::string& name, const ValueType& type, onnx::ValueInfoProto* p) {
+  p->set_name(name);
+  if (type.dtype != DType::kUndefined) TypeToProto(type, p->mutable_type());
+}
+
+}  // namespace
+
+ValueType TypeFromProto(const onnx::TypeProto& p) {
+  ValueType t;
+  switch (p.value_case()) {
+    case onnx::TypeProto::kTensorType: {
+      t.dtype = static_cast<DType>(p.tensor_type().elem_type());
+      if (p.tensor_type().has_shape()) {
+        t.has_rank = true;
+        for (const auto& d : p.tensor_type().shape().dim()) {
+          Dim dim;
+          if (d.has_dim_value() && d.dim_value() >= 0) dim.value = d.dim_value();
+          if (d.has_dim_param()) dim.symbol = d.dim_param();
+          t.dims.push_back(std::move(dim));
+        }
+      }
+      return t;
+    }
+    case onnx::TypeProto::kSequenceType:
+      t = TypeFromProto(p.sequence_type().elem_type());
+      t.kind = ValueType::Kind::kSequence;
+      return t;
+    case onnx::TypeProto::kOptionalType:
+      t = TypeFromProto(p.optional_type().elem_type());
+      t.kind = ValueType::Kind::kOptional;
+      return t;
+    case onnx::TypeProto::kMapType:
+      t.kind = ValueType::Kind::kMap;
+      return t;
+    default:
+      return t;
+  }
+}
+
+void TypeToProto(const ValueType& type, onnx::TypeProto* p) {
+  if (type.kind == ValueType::Kind::kSequence || type.kind == ValueType::Kind::kOptional) {
+    ValueType element = type;
+    element.kind = ValueType::Kind::kTensor;
+    TypeToProto(element, type.kind == ValueType::Kind::kSequence
+                             ? p->mutable_sequence_type()->mutable_elem_type()
+                             : p->mutable_optional_type()->mutable_elem_type());
+    return;
+  }
+  auto* tensor = p->mutable_tensor_type();
+  tensor->set_elem_type(static_cast<int32_t>(type.dtype));
+  if (!type.has_rank) return;
+  auto* shape = tensor->mutable_shape();
+  for (const Dim& d : type.dims) {
+    auto* dim = shape->add_dim();
+    if (d.known()) {
+      dim->set_dim_value(d.value);
+    } else if (!d.symbol.empty()) {
+      dim->set_dim_param(d.symbol);
+    }
+  }
+}
+
+absl::StatusOr<Node> NodeFromProto(const onnx::NodeProto& p, const ExternalData* external) {
+  Node node;
+  node.op_type = p.op_type();
+  node.domain = CanonicalDomain(p.domain());
+  node.name = p.name();
+  node.overload = p.overload();
+  node.inputs.assign(p.input().begin(), p.input().end());
+  node.outputs.assign(p.output().begin(), p.output().end());
+  for (const onnx::AttributeProto& a : p.attribute()) {
+    auto attribute = AttributeFromProto(a, external);
+    if (!attribute.ok()) {
+      return Annotate(attribute.status(), absl::StrCat(node.Describe(), ", attribute '", a.name(), "'"));
+    }
+    if (!attribute->has_value()) continue;
+    if (!node.attributes.emplace(a.name(), **std::move(attribute)).second) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(node.Describe(), ": attribute '", a.name(), "' is given twice"));
+    }
+  }
+  // A sparse constant has been made dense; from here on it is an ordinary one.
+  if (node.Is("Constant") && node.Has("sparse_value")) {
+    auto handle = node.attributes.extract("sparse_value");
+    node.attributes["value"] = handle.mapped();
+  }
+  return node;
+}
+
+void NodeToProto(const Node& node, onnx::NodeProto* p) {
+  p->set_op_type(node.op_type);
+  if (!node.domain.empty()) p->set_domain(node.domain);
+  if (!node.name.empty()) p->set_name(node.name);
+  if (!node.overload.empty()) p->set_overload(node.overload);
+  for (const std::string& v : node.inputs) p->add_input(v);
+  for (const std::string& v : node.outputs) p->add_output(v);
+  for (const auto& [name, a] : node.attributes) AttributeToProto(name, a, p->add_attribute());
+}
+
+absl::StatusOr<Graph> GraphFromProto(const onnx::GraphProto& p, const ExternalData* external) {
+  Graph g;
+  g.name = p.name();
+  for (const auto& v : p.value_info()) g.types[v.name()] = TypeFromProto(v.type());
+  auto read_values = [&](const auto& from, std::vector<NamedType>* to) {
+    for (const auto& v : from) {
+      to->push_back({v.name(), TypeFromProto(v.type())});
+      g.types[v.name()] = to->back().type;
+    }
+  };
+  read_values(p.input(), &g.inputs);
+  read_values(p.output(), &g.outputs);
+  auto add = [&](const std::string& name, Tensor t) {
+    g.types[name] = ValueType::Of(t.dtype(), t.shape());
+    return g.initializers.emplace(name, std::move(t)).second
+               ? absl::OkStatus()
+               : absl::InvalidArgumentError(absl::StrCat("initializer '", name, "' is given twice"));
+  };
+  for (const auto& t : p.initializer()) {
+    if (t.name().empty()) return absl::InvalidArgumentError("an initializer has no name");
+    ONWARD_ASSIGN_OR_RETURN(Tensor tensor, TensorFromProto(t, external));
+    ONWARD_RETURN_IF_ERROR(add(t.name(), std::move(tensor)));
+  }
+  for (const auto& s : p.sparse_initializer()) {
+    if (s.values().name().empty()) return absl::InvalidArgumentError("a sparse initializer has no name");
+    ONWARD_ASSIGN_OR_RETURN(Tensor tensor, SparseFromProto(s, external));
+    ONWARD_RETURN_IF_ERROR(add(s.values().name(), std::move(tensor)));
+  }
+  for (const auto& n : p.node()) {
+    ONWARD_ASSIGN_OR_RETURN(Node node, NodeFromProto(n, external));
+    g.nodes.push_back(std::move(node));
+  }
+  return g;
+}
+
+void GraphToProto(const Graph& graph, onnx::GraphProto* p) {
+  p->set_name(graph.name.empty() ? "graph" : graph.name);
+  for (const NamedType& v : graph.inputs) AddValueInfo(v.name, v.type, p->add_input());
+  for (const NamedType& v : graph.outputs) AddValueInfo(v.name, v.type, p->add_output());
+  for (const auto& [name, tensor] : graph.initializers) TensorToProto(tensor, name, p->add_initializer());
+  for (const Node& node : graph.nodes) {
+    NodeToProto(node, p->add_node());
+    for (const std::string& out : node.outputs) {
+      const ValueType* type = out.empty() ? nullptr : graph.TypeOf(out);
+      if (type != nullptr && type->dtype != DType::kUndefined && !graph.IsOutput(out)) {
+        AddValueInfo(out, *type, p->add_value_info());
+      }
+    }
+  }
+}
+
+absl::StatusOr<Function> FunctionFromProto(const onnx::FunctionProto& p, const ExternalData* external) {
+  Function f;
+  f.body.name = p.name();
+  for (const std::string& v : p.input()) f.body.inputs.push_back({v, {}});
+  for (const std::string& v : p.output()) f.body.outputs.push_back({v, {}});
+  for (const auto& o : p.opset_import()) {
+    f.body.opsets[CanonicalDomain(o.domain())] = static_cast<int>(o.version());
+  }
+  f.required_attributes.assign(p.attribute().begin(), p.attribute().end());
+  for (const auto& a : p.attribute_proto()) {
+    ONWARD_ASSIGN_OR_RETURN(std::optional<Attribute> value, AttributeFromProto(a, external));
+    if (value.has_value()) f.default_attributes.emplace(a.name(), *std::move(value));
+  }
+  for (const auto& n : p.node()) {
+    ONWARD_ASSIGN_OR_RETURN(Node node, NodeFromProto(n, external));
+    f.body.nodes.push_back(std::move(node));
+  }
+  return f;
+}
+
+void FunctionToProto(const FunctionKey& key, const Function& function, onnx::FunctionProto* p) {
+  p->set_name(key.name);
+  p->set_domain(key.domain);
+  if (!key.overload.empty()) p->set_overload(key.overload);
+  for (const NamedType& v : function.body.inputs) p->add_input(v.name);
+  for (const NamedType& v : function.body.outputs) p->add_output(v.name);
+  for (const auto& [domain, version] : function.body.opsets) {
+    auto* o = p->add_opset_import();
+    o->set_domain(domain);
+    o->set_version(version);
+  }
+  for (const std::string& a : function.required_attributes) p->add_attribute(a);
+  for (const auto& [name, a] : function.default_attributes) AttributeToProto(name, a, p->add_attribute_proto());
+  for (const Node& node : function.body.nodes) NodeToProto(node, p->add_node());
+}
+
+}  // namespace onward

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/onnx_io/model.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/status.h"
+#include "core/graph/inline.h"
+#include "core/onnx_io/proto.h"
+#include "core/onnx_io/wire_scan.h"
+#include "onnx/onnx_pb.h"
+
+namespace onward {
+namespace {
+
+constexpr int64_t kMaxFileBytes = (int64_t{1} << 31) - 1;
+
+absl::StatusOr<std::string> ReadWholeFile(const std::string& path) {
+  // O_NONBLOCK: opening a FIFO must not wait for a writer.
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0) {
+    return absl::NotFoundError(absl::StrCat("cannot open '", path, "': ", std::strerror(errno)));
+  }
+  struct stat info;
+  absl::Status status;
+  std::string bytes;
+  if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
+    status = absl::InvalidArgumentError(absl::StrCat("'", path, "' is not a regular file"));
+  } else if (info.st_size == 0) {
+    status = absl::InvalidArgumentError(absl::StrCat("'", path, "' is empty"));
+  } else if (info.st_size > kMaxFileBytes) {
+    status = absl::InvalidArgumentError(absl::StrCat(
+        "'", path, "' has ", info.st_size, " bytes; an .onnx file has at most 2 GiB (larger models keep "
+        "their weights as external data)"));
+  } else {
+    bytes.resize(static_cast<size_t>(info.st_size));
+    size_t done = 0;
+    while (done < bytes.size()) {
+      const ssize_t n = read(fd, bytes.data() + done, bytes.size() - done);
+      if (n < 0 && errno == EINTR) continue;
+      if (n <= 0) break;
+      done += static_cast<size_t>(n);
+    }
+    if (done != bytes.size()) {
+      status = absl::DataLossError(absl::StrCat("'", path, "' could not be read completely"));
+    }
+  }
+  close(fd);
+  if (!status.ok()) return status;
+  return bytes;
+}
+
+std::string FirstBytesHint(const std::string& bytes) {
+  if (bytes.rfind("\x1f\x8b", 0) == 0) return " (it looks like gzip: decompress it first)";
+  if (bytes.rfind("PK", 0) == 0) return " (it looks like a zip archive, perhaps a PyTorch checkpoint)";
+  if (bytes.size() > 8 && bytes[8] == '{') return " (it looks like safetensors)";
+  if (bytes.rfind("\x89HDF", 0) == 0) return " (it looks like HDF5/Keras)";
+  if (bytes.rfind("<", 0) == 0 || bytes.rfind("{", 0) == 0) return " (it looks like text)";
+  return "";
+}
+
+absl::Status CheckVersions(const onnx::ModelProto& proto) {
+  if (proto.ir_version() < kOldestIrVersion || proto.ir_version() > kNewestIrVersion) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "IR version ", proto.ir_version(), " is not supported; this reads IR ", kOldestIrVersion, " to ",
+        kNewestIrVersion, proto.ir_version() < kOldestIrVersion ? " (convert the file with an older onnx first)"
+                                                               : " (written by a newer onnx)"));
+  }
+  if (proto.opset_import_size() == 0) {
+    return absl::InvalidArgumentError("the model imports no operator set (opset_import is empty)");
+  }
+  std::map<std::string, int64_t> seen;
+  for (const auto& o : proto.opset_import()) {
+    const std::string domain = o.domain() == "ai.onnx" ? "" : o.domain();
+    auto [it, inserted] = seen.emplace(domain, o.version());
+    if (!inserted && it->second != o.version()) {
+      return absl::InvalidArgumentError(absl::StrCat("operator set '", domain, "' is imported with versions ",
+                                                     it->second, " and ", o.version()));
+    }
+    if (domain.empty() && (o.version() < 1 || o.version() > kCanonicalOpset)) {
+      return absl::InvalidArgumentError(absl::StrCat("opset ", o.version(), " is not supported; this reads opsets 1 to ",
+                                                     kCanonicalOpset));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+Model::Model() : proto_(std::make_unique<onnx::ModelProto>()) {}
+Model::Model(const Model& other)
+    : proto_(std::make_unique<onnx::ModelProto>(*other.proto_)), path_(other.path_) {}
+Model::Model(Model&&) noexcept = default;
+Model& Model::operator=(const Model& other) {
+  if (this != &other) *this = Model(other);
+  return *this;
+}
+Model& Model::operator=(Model&&) noexcept = default;
+Model::~Model() = default;
+
+std::string Model::folder() const { return std::filesystem::path(path_).parent_path().string(); }
+int Model::ir_version() const { return static_cast<int>(proto_->ir_version()); }
+void Model::set_ir_version(int version) { proto_->set_ir_version(version); }
+bool Model::has_training() const { return proto_->training_info_size() > 0; }
+
+std::map<std::string, int> Model::opsets() const {
+  std::map<std::string, int> result;
+  for (const auto& o : proto_->opset_import()) {
+    result[o.domain() == "ai.onnx" ? "" : o.domain()] = static_cast<int>(o.version());
+  }
+  return result;
+}
+
+std::string Model::Metadata(const std::string& key) const {
+  for (const auto& p : proto_->metadata_props()) {
+    if (p.key() == key) return p.value();
+  }
+  return "";
+}
+
+void Model::SetMetadata(const std::string& key, const std::string& value) {
+  for (auto& p : *proto_->mutable_metadata_props()) {
+    if (p.key() == key) {
+      p.set_value(value);
+      return;
+    }
+  }
+  auto* p = proto_->add_metadata_props();
+  p->set_key(key);
+  p->set_value(value);
+}
+
+absl::StatusOr<Model> ReadModel(const std::string& path) {
+  ONWARD_ASSIGN_OR_RETURN(std::string bytes, ReadWholeFile(path));
+  return ParseModel(bytes, path);
+}
+
+absl::StatusOr<Model> ParseModel(const std::string& bytes, const std::string& path) {
+  ONWARD_RETURN_IF_ERROR(Annotate(ScanModelBytes(bytes), absl::StrCat("'", path, "'")));
+  Model model;
+  model.set_path(path);
+  if (!model.proto().ParseFromString(bytes)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", path, "' is not an ONNX model", FirstBytesHint(bytes)));
+  }
+  if (!model.proto().has_graph() && model.proto().training_info_size() == 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", path, "' is not an ONNX model: it has no graph", FirstBytesHint(bytes)));
+  }
+  ONWARD_RETURN_IF_ERROR(Annotate(CheckVersions(model.proto()), absl::StrCat("'", path, "'")));
+  return model;
+}
+
+absl::StatusOr<Graph> OtherGraph(const Model& model, const onnx::GraphProto& proto) {
+  const ExternalData external(model.folder());
+  ONWARD_ASSIGN_OR_RETURN(Graph graph, GraphFromProto(proto, &external));
+  graph.opsets = model.opsets();
+  for (const auto& f : model.proto().functions()) {
+    ONWARD_ASSIGN_OR_RETURN(Function function, FunctionFromProto(f, &external));
+    const FunctionKey key{f.domain(), f.name(), f.overload()};
+    if (!graph.functions.emplace(key, std::make_shared<Function>(std::move(function))).second) {
+      return absl::InvalidArgumentError(absl::StrCat("function ", f.domain(), ".", f.name(), " is defined twice"));
+    }
+  }
+  return graph;
+}
+
+absl::StatusOr<Graph> InferenceGraph(const Model& model) {
+  auto graph = OtherGraph(model, model.proto().graph());
+  if (!graph.ok()) return Annotate(graph.status(), absl::StrCat("'", model.path(), "'"));
+  ONWARD_RETURN_IF_ERROR(Annotate(SortNodes(&*graph), absl::StrCat("'", model.path(), "'")));
+  return graph;
+}
+
+absl::StatusOr<Graph> Canonicalize(const Graph& graph) {
+  ONWARD_ASSIGN_OR_RETURN(Graph inlined, InlineFunctions(graph));
+  ONWARD_RETURN_IF_ERROR(FindingsToStatus(CheckGraph(inlined)));
+  return RaiseOpset(inlined, kCanonicalOpset);
+}
+
+absl::StatusOr<Graph> CanonicalGraph(const Model& model) {
+  ONWARD_ASSIGN_OR_RETURN(Graph graph, InferenceGraph(model));
+  auto canonical = Canonicalize(graph);
+  if (!canonical.ok()) return Annotate(canonical.status(), absl::StrCat("'", model.path(), "'"));
+  return canonical;
+}
+
+Model ModelFromGraph(const Graph& graph, int ir_version, const std::string& producer) {
+  Model model;
+  onnx::ModelProto& proto = model.proto();
+  proto.set_ir_version(ir_version);
+  proto.set_producer_name(producer);
+  for (const auto& [domain, version] : graph.opsets) {
+    auto* o = proto.add_opset_import();
+    o->set_domain(domain);
+    o->set_version(version);
+  }
+  GraphToProto(graph, proto.mutable_graph());
+  for (const auto& [key, function] : graph.functions) FunctionToProto(key, *function, proto.add_functions());
+  return model;
+}
+
+}  // namespace onward

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/onnx_io/operators.h"
+
+#include <exception>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/status.h"
+#include "core/graph/infer.h"
+#include "core/graph/inline.h"
+#include "core/onnx_io/model.h"
+#include "core/onnx_io/proto.h"
+#include "onnx/defs/function.h"
+#include "onnx/defs/schema.h"
+#include "onnx/defs/shape_inference.h"
+
+namespace onward {
+namespace {
+
+// Constants above this size never decide a shape.
+constexpr int64_t kMaxConstantElements = 4096;
+
+const onnx::OpSchema* FindSchema(const Node& node, const std::map<std::string, int>& opsets) {
+  auto it = opsets.find(node.domain);
+  const int version = it != opsets.end() ? it->second : node.domain.empty() ? kCanonicalOpset : 1;
+  return onnx::OpSchemaRegistry::Schema(node.op_type, version, node.domain);
+}
+
+class NodeContext : public onnx::InferenceContext {
+ public:
+  NodeContext(const Node& node, absl::Span<const InputFact> inputs)
+      : inputs_(inputs.size()), data_(inputs.size()), outputs_(node.outputs.size()) {
+    NodeToProto(node, &proto_);
+    for (const auto& a : proto_.attribute()) attributes_[a.name()] = &a;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      if (inputs[i].type != nullptr && inputs[i].type->dtype != DType::kUndefined) {
+        inputs_[i].emplace();
+        TypeToProto(*inputs[i].type, &*inputs_[i]);
+      }
+      const Tensor* c = inputs[i].constant;
+      if (c != nullptr && c->elements() <= kMaxConstantElements) {
+        data_[i].emplace();
+        TensorToProto(*c, "", &*data_[i]);
+      }
+    }
+  }
+
+  const onnx::NodeProto& node() const { return proto_; }
+  std::vector<onnx::TypeProto> input_types() const {
+    std::vector<onnx::TypeProto> types;
+    for (const auto& t : inputs_) types.push_back(t.value_or(onnx::TypeProto()));
+    return types;
+  }
+  const onnx::AttributeProto* getAttribute(const std::string& name) const override {
+    auto it = attributes_.find(name);
+    return it == attributes_.end() ? nullptr : it->second;
+  }
+  size_t getNumInputs() const override { return inputs_.size(); }
+  const onnx::TypeProto* getInputType(size_t i) const override {
+    return i < inputs_.size() && inputs_[i].has_value() ? &*inputs_[i] : nullptr;
+  }
+  const onnx::TensorProto* getInputData(size_t i) const override {
+    return i < data_.size() && data_[i].has_value() ? &*data_[i] : nullptr;
+  }
+  const onnx::SparseTensorProto* getInputSparseData(size_t) const override { return nullptr; }
+  const onnx::TensorShapeProto* getSymbolicInput(size_t) const override { return nullptr; }
+  size_t getNumOutputs() const override { return outputs_.size(); }
+  onnx::TypeProto* getOutputType(size_t i) override { return i < outputs_.size() ? &outputs_[i] : nullptr; }
+  onnx::GraphInferencer* getGraphAttributeInferencer(const std::string&) override { return nullptr; }
+
+ private:
+  onnx::NodeProto proto_;
+  std::map<std::string, const onnx::AttributeProto*> attributes_;
+  std::vector<std::optional<onnx::TypeProto>> inputs_;
+  std::vector<std::optional<onnx::TensorProto>> data_;
+  std::vector<onnx::TypeProto> outputs_;
+};
+
+class OnnxOperators : public OperatorSet {
+ public:
+  explicit OnnxOperators(const FunctionLibrary* library) : library_(library) {}
+
+  absl::StatusOr<std::vector<ValueType>> Infer(const Node& node, absl::Span<const InputFact> inputs,
+                                               const std::map<std::string, int>& opsets) const override {
+    if (node.domain == kOnwardDomain) return InferOwn(node, inputs, opsets);
+    std::vector<ValueType> types(node.outputs.size());
+    if (node.Is("Gradient", kTrainingDomain)) {
+      for (size_t i = 0; i < types.size() && i < inputs.size(); ++i) types[i] = TypeAt(inputs, i);
+      return types;
+    }
+    // Bodies are inferred when they run; here their outputs are unknown.
+    if (node.Is("If") || node.Is("Loop") || node.Is("Scan")) return types;
+    const onnx::OpSchema* schema = FindSchema(node, opsets);
+    if (schema == nullptr) return types;
+    NodeContext context(node, inputs);
+    try {
+      schema->GetTypeAndShapeInferenceFunction()(context);
+    } catch (const std::exception& e) {
+      return absl::InvalidArgumentError(absl::StrCat(node.Describe(), ": ", e.what()));
+    }
+    for (size_t i = 0; i < types.size(); ++i) types[i] = TypeFromProto(*context.getOutputType(i));
+    CompleteTypes(node, inputs, &types);
+    return types;
+  }
+
+  absl::StatusOr<std::optional<Function>> FunctionBody(
+      const Node& node, absl::Span<const InputFact> inputs,
+      const std::map<std::string, int>& opsets) const override {
+    if (node.domain == kOnwardDomain) {
+      if (library_ == nullptr || library_->Find(node.op_type) == nullptr) return std::optional<Function>();
+      auto it = opsets.find("");
+      ONWARD_ASSIGN_OR_RETURN(Graph body, library_->Instantiate(node, inputs, this,
+                                                                it == opsets.end() ? kCanonicalOpset : it->second));
+      return Function{std::move(body), {}, {}};
+    }
+    const onnx::OpSchema* schema = FindSchema(node, opsets);
+    if (schema == nullptr) return std::optional<Function>();
+    try {
+      return SchemaBody(*schema, node, inputs, opsets);
+    } catch (const std::exception& e) {
+      return absl::InvalidArgumentError(absl::StrCat(node.Describe(), ": ", e.what()));
+    }
+  }
+
+  bool ShapeOnly(const Node& node, int input) const override {
+    if (node.domain.empty()) return node.op_type == "Shape" || node.op_type == "Size";
+    if (node.domain != kOnwardDomain || library_ == nullptr) return false;
+    const FunctionDef* def = library_->Find(node.op_type);
+    return def != nullptr && std::find(def->shape_only.begin(), def->shape_only.end(), input) != def->shape_only.end();
+  }
+
+  int SinceVersion(const Node& node, const std::map<std::string, int>& opsets) const override {
+    const onnx::OpSchema* schema = FindSchema(node, opsets);
+    return schema == nullptr ? 0 : schema->since_version();
+  }
+
+ private:
+  static ValueType TypeAt(absl::Span<const InputFact> inputs, size_t i) {
+    return i < inputs.size() && inputs[i].type != nullptr ? *inputs[i].type : ValueType{};
+  }
+
+  absl::StatusOr<std::vector<ValueType>> InferOwn(const Node& node, absl::Span<const InputFact> inputs,
+                                                  const std::map<std::string, int>& opsets) const {
+    std::vector<ValueType> types(node.outputs.size());
+    const FunctionDef* def = library_ == nullptr ? nullptr : library_->Find(node.op_type);
+    if (def == nullptr) return types;
+    bool complete = true;
+    for (size_t i = 0; i < types.size(); ++i) {
+      const int like = i < def->output_like.size() ? def->output_like[i] : -1;
+      if (like >= 0) types[i] = TypeAt(inputs, like);
+      complete &= like >= 0 || node.outputs[i].empty();
+    }
+    if (complete) return types;
+    auto it = opsets.find("");
+    ONWARD_ASSIGN_OR_RETURN(Graph body, library_->Instantiate(node, inputs, this,
+                                                              it == opsets.end() ? kCanonicalOpset : it->second));
+    for (size_t i = 0; i < types.size() && i < body.outputs.size(); ++i) {
+      if (types[i].dtype == DType::kUndefined) types[i] = body.outputs[i].type;
+    }
+    return types;
+  }
+
+  // What onnx's own inference leaves open although it is certain.
+  static void CompleteTypes(const Node& node, absl::Span<const InputFact> inputs,
+                            std::vector<ValueType>* types) {
+    if (types->empty()) return;
+    ValueType& out = (*types)[0];
+    if (node.Is("GroupNormalization")) out = TypeAt(inputs, 0);
+    const int shape_input = node.Is("Reshape") ? 1 : node.Is("ConstantOfShape") ? 0 : -1;
+    if (shape_input >= 0 && !out.has_rank && shape_input < static_cast<int>(inputs.size())) {
+      const ValueType shape = TypeAt(inputs, shape_input);
+      if (shape.rank() == 1 && shape.dims[0].known()) {
+        out.has_rank = true;
+        out.dims.assign(shape.dims[0].value, Dim{});
+      }
+    }
+  }
+
+  static absl::StatusOr<std::optional<Function>> SchemaBody(const onnx::OpSchema& schema, const Node& node,
+                                                            absl::Span<const InputFact> inputs,
+                                                            const std::map<std::string, int>& opsets) {
+    auto it = opsets.find(node.domain);
+    const int version = it == opsets.end() ? kCanonicalOpset : it->second;
+    onnx::FunctionProto proto;
+    if (schema.HasFunction()) {
+      const onnx::FunctionProto* body = schema.GetFunction(version);
+      if (body == nullptr) body = schema.GetFunction();
+      if (body == nullptr) return std::optional<Function>();
+      proto = *body;
+    } else if (schema.HasContextDependentFunction()) {
+      NodeContext context(node, inputs);
+      onnx::FunctionBodyBuildContextImpl build(context.node(), context.input_types());
+      if (!schema.BuildContextDependentFunction(build, proto, version) &&
+          !schema.BuildContextDependentFunction(build, proto)) {
+        return std::optional<Function>();
+      }
+    } else {
+      return std::optional<Function>();
+    }
+    ONWARD_ASSIGN_OR_RETURN(Function function, FunctionFromProto(proto, nullptr));
+    // Attributes that the call leaves out take the schema's defaults.
+    for (const auto& [name, attribute] : schema.attributes()) {
+      if (attribute.default_value.type() == onnx::AttributeProto::UNDEFINED) continue;
+      onnx::NodeProto holder;
+      *holder.add_attribute() = attribute.default_value;
+      holder.mutable_attribute(0)->set_name(name);
+      ONWARD_ASSIGN_OR_RETURN(Node parsed, NodeFromProto(holder, nullptr));
+      for (auto& [n, a] : parsed.attributes) function.default_attributes.emplace(n, a);
+    }
+    auto target = opsets.find("");
+    if (target != opsets.end() && function.body.opset() != 0 && function.body.opset() < target->second) {
+      ONWARD_ASSIGN_OR_RETURN(function.body, RaiseOpset(function.body, target->second));
+    }
+    return function;
+  }
+
+  const FunctionLibrary* library_;
+};
+
+}  // namespace
+
+std::unique_ptr<OperatorSet> MakeOnnxOperators(const FunctionLibrary* library) {
+  return std::make_unique<OnnxOperators>(library);
+}
+
+}  // namespace onward

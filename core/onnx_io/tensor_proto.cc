@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+// TensorProto and SparseTensorProto to Tensor and back, every size checked
+// before anything is allocated.
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/status.h"
+#include "core/onnx_io/proto.h"
+#include "core/tensor/dispatch.h"
+
+namespace onward {
+namespace {
+
+absl::Status Bad(const onnx::TensorProto& p, absl::string_view what) {
+  return absl::InvalidArgumentError(absl::StrCat("tensor '", p.name(), "': ", what));
+}
+
+int DataFields(const onnx::TensorProto& p) {
+  return (p.float_data_size() > 0) + (p.int32_data_size() > 0) + (p.string_data_size() > 0) +
+         (p.int64_data_size() > 0) + (p.double_data_size() > 0) + (p.uint64_data_size() > 0) +
+         (p.has_raw_data() && !p.raw_data().empty());
+}
+
+template <typename Field, typename T>
+absl::Status CopyField(const onnx::TensorProto& p, const Field& field, int64_t n, T* out) {
+  if (field.size() != n) {
+    return Bad(p, absl::StrCat("has ", field.size(), " values, but its shape needs ", n));
+  }
+  for (int i = 0; i < field.size(); ++i) out[i] = static_cast<T>(field.Get(i));
+  return absl::OkStatus();
+}
+
+// Values kept in typed fields; 16-bit floats and everything narrower than 32
+// bits stand in int32_data.
+absl::Status CopyTyped(const onnx::TensorProto& p, Tensor* t) {
+  const int64_t n = t->elements();
+  switch (t->dtype()) {
+    case DType::kFloat: return CopyField(p, p.float_data(), n, t->data<float>());
+    case DType::kDouble: return CopyField(p, p.double_data(), n, t->data<double>());
+    case DType::kInt64: return CopyField(p, p.int64_data(), n, t->data<int64_t>());
+    case DType::kUint64: return CopyField(p, p.uint64_data(), n, t->data<uint64_t>());
+    case DType::kUint32: return CopyField(p, p.uint64_data(), n, t->data<uint32_t>());
+    case DType::kInt32: return CopyField(p, p.int32_data(), n, t->data<int32_t>());
+    case DType::kComplex64: return CopyField(p, p.float_data(), 2 * n, t->data<float>());
+    case DType::kComplex128: return CopyField(p, p.double_data(), 2 * n, t->data<double>());
+    default: break;
+  }
+  if (t->dtype() == DType::kBool) {
+    if (p.int32_data_size() != n) return Bad(p, "has the wrong number of values");
+    for (int64_t i = 0; i < n; ++i) t->data<bool>()[i] = p.int32_data(static_cast<int>(i)) != 0;
+    return absl::OkStatus();
+  }
+  const int bits = DTypeBits(t->dtype());
+  if (bits == 16) return CopyField(p, p.int32_data(), n, t->data<uint16_t>());
+  if (bits == 8) return CopyField(p, p.int32_data(), n, t->data<uint8_t>());
+  if (bits == 4 || bits == 2) {
+    return CopyField(p, p.int32_data(), static_cast<int64_t>(t->bytes()), t->data<uint8_t>());
+  }
+  return absl::UnimplementedError(absl::StrCat("tensor '", p.name(), "': type ", DTypeName(t->dtype()),
+                                               " outside raw_data is not supported"));
+}
+
+absl::Status CopyStrings(const onnx::TensorProto& p, Tensor* t) {
+  if (p.has_raw_data() && !p.raw_data().empty()) return Bad(p, "strings cannot be in raw_data");
+  if (p.string_data_size() != t->elements()) {
+    return Bad(p, absl::StrCat("has ", p.string_data_size(), " strings, but its shape needs ", t->elements()));
+  }
+  for (int i = 0; i < p.string_data_size(); ++i) t->data<std::string>()[i] = p.string_data(i);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<Tensor> TensorFromProto(const onnx::TensorProto& p, const ExternalData* external) {
+  if (!IsKnownDType(p.data_type())) {
+    return Bad(p, absl::StrCat("has the unknown element type ", p.data_type()));
+  }
+  const auto dtype = static_cast<DType>(p.data_type());
+  if (p.has_segment()) return Bad(p, "segmented tensors are not supported");
+  auto elements = CheckedElements(absl::MakeConstSpan(p.dims().data(), p.dims_size()));
+  if (!elements.ok()) return Bad(p, elements.status().message());
+  const Shape shape(absl::MakeConstSpan(p.dims().data(), p.dims_size()));
+  const size_t bytes = TensorBytes(dtype, shape);
+  const bool is_external = p.data_location() == onnx::TensorProto::EXTERNAL;
+  if (DataFields(p) > (is_external ? 0 : 1)) return Bad(p, "keeps its values in more than one place");
+  if (is_external) {
+    if (external == nullptr) return Bad(p, "external data is not allowed here");
+    if (dtype == DType::kString) return Bad(p, "strings cannot be external");
+    // Nothing is allocated that the file does not hold; Read checks the rest.
+    std::vector<ExternalKey> entries;
+    for (const auto& e : p.external_data()) entries.push_back({e.key(), e.value()});
+    constexpr size_t kProbe = 1;
+    char probe[kProbe];
+    if (bytes > (size_t{1} << 31)) {
+      std::vector<ExternalKey> without_length;
+      for (const ExternalKey& e : entries) {
+        if (e.key != "length") without_length.push_back(e);
+      }
+      ONWARD_RETURN_IF_ERROR(external->Read(without_length, kProbe, probe));
+    }
+    Tensor t(dtype, shape);
+    if (auto s = external->Read(entries, bytes, t.raw()); !s.ok()) {
+      return Annotate(s, absl::StrCat("tensor '", p.name(), "'"));
+    }
+    return t;
+  }
+  const size_t present = p.has_raw_data() ? p.raw_data().size() : 0;
+  if (present > 0 && dtype != DType::kString) {
+    if (present != bytes) {
+      return Bad(p, absl::StrCat("raw_data has ", present, " bytes, but ", DTypeName(dtype),
+                                 shape.ToString(), " needs ", bytes));
+    }
+    Tensor t(dtype, shape);
+    std::memcpy(t.raw(), p.raw_data().data(), bytes);
+    if (dtype == DType::kBool) {
+      for (size_t i = 0; i < bytes; ++i) t.data<uint8_t>()[i] = t.data<uint8_t>()[i] != 0;
+    }
+    return t;
+  }
+  // A typed field holds at least one byte per element, so check before allocating.
+  const int64_t listed = static_cast<int64_t>(p.float_data_size()) + p.int32_data_size() +
+                         p.string_data_size() + p.int64_data_size() + p.double_data_size() +
+                         p.uint64_data_size();
+  if (*elements > 0 && listed == 0) return Bad(p, absl::StrCat("has no values; its shape needs ", *elements));
+  if (*elements > 8 * listed + 8) {
+    return Bad(p, absl::StrCat("has ", listed, " values, but its shape needs ", *elements));
+  }
+  Tensor t(dtype, shape);
+  if (*elements == 0) return t;
+  ONWARD_RETURN_IF_ERROR(dtype == DType::kString ? CopyStrings(p, &t) : CopyTyped(p, &t));
+  return t;
+}
+
+absl::StatusOr<Tensor> SparseFromProto(const onnx::SparseTensorProto& p, const ExternalData* external) {
+  ONWARD_ASSIGN_OR_RETURN(Tensor values, TensorFromProto(p.values(), external));
+  ONWARD_ASSIGN_OR_RETURN(Tensor indices, TensorFromProto(p.indices(), external));
+  auto bad = [&](absl::string_view what) {
+    return absl::InvalidArgumentError(absl::StrCat("sparse tensor '", p.values().name(), "': ", what));
+  };
+  ONWARD_ASSIGN_OR_RETURN(int64_t total,
+                          CheckedElements(absl::MakeConstSpan(p.dims().data(), p.dims_size())));
+  const Shape shape(absl::MakeConstSpan(p.dims().data(), p.dims_size()));
+  if (total > (int64_t{1} << 31)) return bad("is too large to be made dense");
+  if (values.shape().rank() != 1 || indices.dtype() != DType::kInt64) {
+    return bad("needs 1-D values and int64 indices");
+  }
+  const int64_t n = values.elements();
+  const bool linear = indices.shape().rank() == 1;
+  if (linear ? indices.shape()[0] != n
+             : indices.shape() != Shape{n, static_cast<int64_t>(shape.rank())}) {
+    return bad("indices and values do not match");
+  }
+  if (values.dtype() == DType::kString || DTypeBits(values.dtype()) < 8) return bad("has an unsupported type");
+  Tensor dense = Tensor::Zeros(values.dtype(), shape);
+  const size_t width = DTypeBits(values.dtype()) / 8;
+  const auto strides = shape.Strides();
+  int64_t previous = -1;
+  for (int64_t i = 0; i < n; ++i) {
+    int64_t at = 0;
+    if (linear) {
+      at = indices.data<int64_t>()[i];
+    } else {
+      for (int d = 0; d < shape.rank(); ++d) {
+        const int64_t k = indices.data<int64_t>()[i * shape.rank() + d];
+        if (k < 0 || k >= shape[d]) return bad("has an index out of range");
+        at += k * strides[d];
+      }
+    }
+    if (at < 0 || at >= total) return bad("has an index out of range");
+    if (at <= previous) return bad("indices must be sorted and unique");
+    previous = at;
+    std::memcpy(dense.data<char>() + at * width, values.data<char>() + i * width, width);
+  }
+  return dense;
+}
+
+void TensorToProto(const Tensor& tensor, const std::string& name, onnx::TensorProto* proto) {
+  proto->Clear();
+  proto->set_name(name);
+  proto->set_data_type(static_cast<int32_t>(tensor.dtype()));
+  for (int64_t d : tensor.shape()) proto->add_dims(d);
+  if (tensor.dtype() == DType::kString) {
+    for (const std::string& s : tensor.values<std::string>()) proto->add_string_data(s);
+  } else {
+    proto->set_raw_data(tensor.raw(), tensor.bytes());
+  }
+}
+
+}  // namespace onward

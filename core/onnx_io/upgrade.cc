@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// Raising a graph to newer operator forms with onnx's version converter.
+#include <exception>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/status.h"
+#include "core/onnx_io/model.h"
+#include "core/onnx_io/proto.h"
+#include "onnx/defs/schema.h"
+#include "onnx/version_converter/convert.h"
+
+namespace onward {
+namespace {
+
+// Larger initializers do not travel through the converter: they become inputs
+// for its time, which costs nothing and loses nothing.
+constexpr int64_t kMaxConvertedElements = 1024;
+
+bool SameForms(const Graph& graph, int from, int to) {
+  for (const Node& node : graph.nodes) {
+    if (!node.domain.empty()) continue;
+    const onnx::OpSchema* before = onnx::OpSchemaRegistry::Schema(node.op_type, from, "");
+    const onnx::OpSchema* after = onnx::OpSchemaRegistry::Schema(node.op_type, to, "");
+    if (before == nullptr || after == nullptr || before->since_version() != after->since_version()) return false;
+    for (const auto& [name, attribute] : node.attributes) {
+      if (auto* sub = std::get_if<std::shared_ptr<const Graph>>(&attribute.value)) {
+        if (!SameForms(**sub, from, to)) return false;
+      }
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+absl::StatusOr<Graph> RaiseOpset(const Graph& graph, int target) {
+  const int from = graph.opset();
+  if (from == 0 || from >= target) return graph;
+  if (SameForms(graph, from, target)) {
+    Graph same = graph;
+    same.opsets[""] = target;
+    return same;
+  }
+  Graph light = graph;
+  light.functions.clear();
+  absl::btree_map<std::string, Tensor> kept;
+  for (const auto& [name, tensor] : graph.initializers) {
+    if (tensor.elements() <= kMaxConvertedElements) {
+      if (!light.IsInput(name)) continue;
+    } else {
+      kept.emplace(name, tensor);
+      light.initializers.erase(name);
+      if (!light.IsInput(name)) light.inputs.push_back({name, ValueType::Of(tensor.dtype(), tensor.shape())});
+    }
+  }
+  Model model = ModelFromGraph(light, 10, "onward");
+  Graph raised;
+  try {
+    const onnx::ModelProto converted = onnx::version_conversion::ConvertVersion(model.proto(), target);
+    ONWARD_ASSIGN_OR_RETURN(raised, GraphFromProto(converted.graph(), nullptr));
+  } catch (const std::exception& e) {
+    return absl::UnimplementedError(
+        absl::StrCat("the model cannot be raised from opset ", from, " to ", target, ": ", e.what()));
+  }
+  raised.opsets = graph.opsets;
+  raised.opsets[""] = target;
+  raised.functions = graph.functions;
+  raised.inputs = graph.inputs;
+  raised.outputs = graph.outputs;
+  raised.name = graph.name;
+  for (auto& [name, tensor] : kept) raised.initializers.emplace(name, std::move(tensor));
+  return raised;
+}
+
+}  // namespace onward

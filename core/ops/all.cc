@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/ops/register.h"
+
+namespace onward {
+
+void RegisterCpuKernels(KernelTable& table) {
+  RegisterElementwiseKernels(table);
+  RegisterActivationKernels(table);
+  RegisterReduceKernels(table);
+  RegisterShapeKernels(table);
+  RegisterIndexKernels(table);
+  RegisterRandomKernels(table);
+  RegisterMatMulKernels(table);
+  RegisterConvKernels(table);
+  RegisterPoolKernels(table);
+  RegisterNormKernels(table);
+  RegisterSoftmaxKernels(table);
+  RegisterLossKernels(table);
+  RegisterOptimizerKernels(table);
+}
+
+}  // namespace onward

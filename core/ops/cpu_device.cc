@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <unistd.h>
+
+#include <limits>
+#include <string>
+
+#include "core/device/cpu.h"
+#include "core/ops/onednn.h"
+#include "core/ops/register.h"
+
+namespace onward {
+namespace {
+
+// Three quarters of the physical memory; no limit where it is not known.
+size_t MemoryLimit() {
+  const int64_t pages = sysconf(_SC_PHYS_PAGES), page_bytes = sysconf(_SC_PAGESIZE);
+  if (pages <= 0 || page_bytes <= 0) return std::numeric_limits<size_t>::max();
+  return static_cast<size_t>(pages) * static_cast<size_t>(page_bytes) / 4 * 3;
+}
+
+class Cpu final : public Device {
+ public:
+  Cpu() : memory_limit_(MemoryLimit()) { RegisterCpuKernels(kernels_); }
+
+  std::string name() const override { return "cpu"; }
+  const KernelTable& kernels() const override { return kernels_; }
+  absl::StatusOr<Kernel> MakeReorder(DType dtype, const Shape& shape, const Layout& from,
+                                     const Layout& to) const override {
+    return MakeDnnlReorder(dtype, shape, from, to);
+  }
+  size_t memory_limit() const override { return memory_limit_; }
+
+ private:
+  KernelTable kernels_;
+  size_t memory_limit_;
+};
+
+}  // namespace
+
+const Device& CpuDevice() {
+  static const Cpu* const device = new Cpu;
+  return *device;
+}
+
+}  // namespace onward

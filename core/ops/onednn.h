@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// oneDNN in this code base: the engine, its memory descriptors as layouts, and
+// primitives prepared at compile time. Only float goes through oneDNN.
+#ifndef ONWARD_CORE_OPS_ONEDNN_H_
+#define ONWARD_CORE_OPS_ONEDNN_H_
+
+#include <dnnl.hpp>
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "core/device/kernel.h"
+#include "core/ops/adapt.h"
+
+namespace onward {
+
+using DnnlDesc = dnnl::memory::desc;
+using DnnlTag = dnnl::memory::format_tag;
+
+const dnnl::engine& DnnlEngine();
+
+// A layout that oneDNN describes. The descriptor may have another rank than the
+// value (weights of a grouped convolution have one more); the row-major order
+// of its dims is that of the value.
+class DnnlLayout final : public LayoutInfo {
+ public:
+  explicit DnnlLayout(DnnlDesc desc) : desc_(std::move(desc)) {}
+  const DnnlDesc& desc() const { return desc_; }
+
+  bool Equals(const LayoutInfo& other) const override;
+  size_t bytes() const override { return desc_.get_size(); }
+  bool dense() const override;
+  std::string ToString() const override;
+
+ private:
+  DnnlDesc desc_;
+};
+
+dnnl::memory::dims DnnlDims(const Shape& shape);
+// Row-major.
+DnnlDesc PlainDesc(const Shape& shape);
+// Left to the primitive to choose.
+DnnlDesc AnyDesc(const Shape& shape);
+// Channels per block that oneDNN's direct kernels prefer on this CPU: 8 or 16.
+int PreferredBlock();
+// [N, C, spatial...] with channels in blocks of 8 or 16 (innermost), the last
+// one padded with zeros; for ranks 3 to 5. A block of 1 is PlainDesc.
+DnnlDesc BlockedDesc(const Shape& shape, int block);
+
+// The layout a descriptor stands for: null where its bytes are row-major.
+Layout LayoutOf(const DnnlDesc& desc);
+// The descriptor of a value of this shape in this layout.
+DnnlDesc DescOf(const Shape& shape, const Layout& layout);
+// 1 for the plain layout, 8 or 16 for that of BlockedDesc(shape, .), else 0.
+int ChannelBlock(const Shape& shape, const Layout& layout);
+
+// Copies a value from one layout to another. Types other than float have the
+// plain layout only.
+absl::StatusOr<Kernel> MakeDnnlReorder(DType dtype, const Shape& shape, const Layout& from,
+                                       const Layout& to);
+
+// Attributes of every primitive: scratchpads come from the kernel's workspace.
+dnnl::primitive_attr DnnlAttributes();
+
+// A primitive with its arguments bound once. Run points them at the tensors of
+// a call and executes; concurrent calls wait for each other.
+class DnnlCall {
+ public:
+  explicit DnnlCall(dnnl::primitive primitive) : primitive_(std::move(primitive)) {}
+
+  void Input(int argument, const DnnlDesc& desc, int input);
+  void Output(int argument, const DnnlDesc& desc, int output);
+  void Workspace(int argument, const DnnlDesc& desc, size_t offset);
+  // DNNL_ARG_SCRATCHPAD of the given size, taken from `plan`.
+  void Scratchpad(const DnnlDesc& desc, WorkspacePlan& plan);
+
+  absl::Status Run(const KernelCall& call);
+
+ private:
+  enum class Source { kInput, kOutput, kWorkspace };
+  struct Binding {
+    Source source;
+    size_t index;  // of the input or output; offset in the workspace
+    dnnl::memory memory;
+  };
+  void Bind(int argument, const DnnlDesc& desc, Source source, size_t index);
+
+  dnnl::primitive primitive_;
+  std::vector<Binding> bindings_;
+  std::vector<dnnl_exec_arg_t> arguments_;
+  std::mutex mutex_;
+};
+
+// A kernel that is one primitive.
+Kernel KernelOf(std::shared_ptr<DnnlCall> call, const WorkspacePlan& plan);
+
+// oneDNN's last resort for a descriptor is a loop over scalars, far slower than
+// our own plain kernels.
+template <typename PrimitiveDesc>
+bool IsSlowDnnl(const PrimitiveDesc& desc) {
+  return std::string_view(desc.impl_info_str()).find("ref") != std::string_view::npos;
+}
+
+// Whether oneDNN's kernels, which count in int, may be given this shape: no
+// dimension is zero and there are fewer than 2^31 elements.
+bool FitsDnnl(const Shape& shape);
+
+// Runs `make`, which returns StatusOr<Kernel>; what oneDNN throws becomes
+// "not this variant".
+template <typename F>
+absl::StatusOr<Kernel> TryDnnl(const Node& node, const F& make) {
+  try {
+    return make();
+  } catch (const dnnl::error& e) {
+    return NodeUnimplemented(node, std::string("oneDNN: ") + e.what());
+  }
+}
+
+}  // namespace onward
+
+#endif  // ONWARD_CORE_OPS_ONEDNN_H_

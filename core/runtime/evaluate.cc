@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/runtime/evaluate.h"
+
+#include <new>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_cat.h"
+#include "core/base/status.h"
+#include "core/graph/inline.h"
+
+namespace onward {
+namespace {
+
+absl::StatusOr<Tensor> Reordered(const Tensor& plain, const Layout& to, const EvaluateContext& context,
+                                 bool backwards, const Shape& shape) {
+  ONWARD_ASSIGN_OR_RETURN(Kernel kernel,
+                          context.device->MakeReorder(plain.dtype(), shape, backwards ? to : nullptr,
+                                                      backwards ? nullptr : to));
+  const size_t bytes = backwards ? TensorBytes(plain.dtype(), shape) : to->bytes();
+  Tensor storage(DType::kUint8, Shape{static_cast<int64_t>(bytes)});
+  Tensor result(plain.dtype(), shape, storage.raw(), std::make_shared<Tensor>(storage));
+  Tensor workspace(DType::kUint8, Shape{static_cast<int64_t>(kernel.workspace_bytes)});
+  const Tensor* in = &plain;
+  Tensor* out = &result;
+  ONWARD_RETURN_IF_ERROR(kernel.run({{&in, 1}, {&out, 1}, workspace.raw(), {}}));
+  return result;
+}
+
+absl::StatusOr<std::vector<Tensor>> RunKernel(const Kernel& kernel, const std::vector<Tensor>& inputs,
+                                              const std::vector<ValueSpec>& outputs,
+                                              const EvaluateContext& context) {
+  std::vector<Tensor> in = inputs;
+  for (size_t i = 0; i < in.size() && i < kernel.input_layouts.size(); ++i) {
+    if (kernel.input_layouts[i] == nullptr || !in[i].defined()) continue;
+    ONWARD_ASSIGN_OR_RETURN(in[i], Reordered(in[i], kernel.input_layouts[i], context, false, in[i].shape()));
+  }
+  std::vector<Tensor> out(outputs.size());
+  std::vector<const Tensor*> in_pointers(in.size());
+  std::vector<Tensor*> out_pointers(out.size());
+  for (size_t i = 0; i < in.size(); ++i) in_pointers[i] = in[i].defined() ? &in[i] : nullptr;
+  for (size_t i = 0; i < out.size(); ++i) {
+    if (!outputs[i].present()) continue;
+    out_pointers[i] = &out[i];
+    if (!outputs[i].shape.has_value()) continue;
+    const bool opaque = i < kernel.output_layouts.size() && kernel.output_layouts[i] != nullptr;
+    if (opaque) {
+      Tensor storage(DType::kUint8, Shape{static_cast<int64_t>(kernel.output_layouts[i]->bytes())});
+      out[i] = Tensor(outputs[i].dtype, *outputs[i].shape, storage.raw(), std::make_shared<Tensor>(storage));
+    } else {
+      out[i] = Tensor(outputs[i].dtype, *outputs[i].shape);
+    }
+  }
+  Tensor workspace(DType::kUint8, Shape{static_cast<int64_t>(kernel.workspace_bytes)});
+  ONWARD_RETURN_IF_ERROR(kernel.run({in_pointers, out_pointers, workspace.raw(), context.random}));
+  for (size_t i = 0; i < out.size() && i < kernel.output_layouts.size(); ++i) {
+    if (kernel.output_layouts[i] == nullptr || !out[i].defined()) continue;
+    ONWARD_ASSIGN_OR_RETURN(out[i], Reordered(out[i], kernel.output_layouts[i], context, true, out[i].shape()));
+  }
+  return out;
+}
+
+absl::StatusOr<std::vector<Tensor>> EvaluateBody(const Function& function, const Node& call,
+                                                 const std::vector<Tensor>& inputs,
+                                                 const EvaluateContext& context) {
+  ONWARD_ASSIGN_OR_RETURN(std::vector<Node> nodes, ExpandCall(function, call, "b_"));
+  absl::flat_hash_map<std::string, Tensor> values;
+  for (size_t i = 0; i < call.inputs.size(); ++i) {
+    if (!call.inputs[i].empty()) values[call.inputs[i]] = inputs[i];
+  }
+  for (const Node& node : nodes) {
+    std::vector<Tensor> in(node.inputs.size());
+    for (size_t i = 0; i < in.size(); ++i) {
+      if (!node.inputs[i].empty()) in[i] = values[node.inputs[i]];
+    }
+    ONWARD_ASSIGN_OR_RETURN(std::vector<Tensor> out, EvaluateNode(node, in, context));
+    for (size_t i = 0; i < out.size(); ++i) {
+      if (!node.outputs[i].empty()) values[node.outputs[i]] = std::move(out[i]);
+    }
+  }
+  std::vector<Tensor> results;
+  for (const std::string& out : call.outputs) results.push_back(out.empty() ? Tensor() : values[out]);
+  return results;
+}
+
+}  // namespace
+
+absl::StatusOr<Kernel> ChooseKernel(const KernelRequest& request, const EvaluateContext& context) {
+  const auto* entries = context.device->kernels().Find(request.node.op_type, request.node.domain);
+  std::string reasons;
+  if (entries != nullptr) {
+    for (const KernelTable::Entry& entry : *entries) {
+      auto kernel = entry.factory(request);
+      if (kernel.ok() || kernel.status().code() != absl::StatusCode::kUnimplemented) return kernel;
+      absl::StrAppend(&reasons, reasons.empty() ? "" : "; ", entry.provider, ": ", kernel.status().message());
+    }
+  }
+  return absl::NotFoundError(
+      entries == nullptr
+          ? absl::StrCat(request.node.Describe(), ": device '", context.device->name(), "' has no kernel for this operator")
+          : reasons);
+}
+
+absl::StatusOr<std::vector<ValueSpec>> OutputSpecs(const Node& node, const std::vector<ValueType>& types,
+                                                   const EvaluateContext& context) {
+  std::vector<ValueSpec> specs(node.outputs.size());
+  for (size_t i = 0; i < specs.size(); ++i) {
+    if (node.outputs[i].empty()) continue;
+    const ValueType& type = types[i];
+    if (type.kind != ValueType::Kind::kTensor) {
+      return NodeUnimplemented(node, absl::StrCat("gives ", type.ToString(), "; only tensors are supported"));
+    }
+    specs[i].dtype = type.dtype;
+    specs[i].shape = type.StaticShape();
+    if (!specs[i].shape.has_value()) continue;
+    auto elements = CheckedElements(specs[i].shape->dims());
+    if (!elements.ok()) return NodeError(node, std::string(elements.status().message()));
+    if (TensorBytes(type.dtype, *specs[i].shape) > context.device->memory_limit()) {
+      return absl::ResourceExhaustedError(
+          absl::StrCat(node.Describe(), ": its output ", type.ToString(), " does not fit into memory"));
+    }
+  }
+  return specs;
+}
+
+absl::StatusOr<std::vector<Tensor>> EvaluateNode(const Node& node, const std::vector<Tensor>& inputs,
+                                                 const EvaluateContext& context) {
+  std::vector<ValueType> types(inputs.size());
+  std::vector<InputFact> facts(inputs.size());
+  std::vector<ValueSpec> specs(inputs.size());
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (!inputs[i].defined()) continue;
+    types[i] = ValueType::Of(inputs[i].dtype(), inputs[i].shape());
+    facts[i] = {&types[i], &inputs[i]};
+    specs[i].dtype = inputs[i].dtype();
+    specs[i].shape = inputs[i].shape();
+    specs[i].constant = &inputs[i];
+  }
+  try {
+    ONWARD_ASSIGN_OR_RETURN(std::vector<ValueType> out_types,
+                            context.operators->Infer(node, facts, *context.opsets));
+    ONWARD_ASSIGN_OR_RETURN(std::vector<ValueSpec> outputs, OutputSpecs(node, out_types, context));
+    auto kernel = ChooseKernel({node, specs, outputs, *context.opsets}, context);
+    if (kernel.ok()) return RunKernel(*kernel, inputs, outputs, context);
+    if (kernel.status().code() != absl::StatusCode::kNotFound) return kernel.status();
+    ONWARD_ASSIGN_OR_RETURN(std::optional<Function> body,
+                            context.operators->FunctionBody(node, facts, *context.opsets));
+    if (!body.has_value()) return absl::UnimplementedError(kernel.status().message());
+    return EvaluateBody(*body, node, inputs, context);
+  } catch (const std::bad_alloc&) {
+    return absl::ResourceExhaustedError(absl::StrCat(node.Describe(), ": out of memory"));
+  }
+}
+
+}  // namespace onward

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// A compiled graph: every kernel prepared, every buffer placed. Immutable; an
+// Executor runs it.
+#ifndef ONWARD_CORE_RUNTIME_PLAN_H_
+#define ONWARD_CORE_RUNTIME_PLAN_H_
+
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/device/kernel.h"
+#include "core/graph/operator_set.h"
+
+namespace onward {
+
+struct PlanValue {
+  enum class Storage {
+    kFeed,      // the caller's tensor
+    kVariable,  // a tensor of Variables
+    kConstant,  // `constant`
+    kArena,     // bytes at `offset` of the arena
+    kDynamic,   // shape known at run time only: allocated then
+  };
+  std::string name;
+  DType dtype = DType::kUndefined;
+  std::optional<Shape> shape;
+  Layout layout;
+  Storage storage = Storage::kArena;
+  Tensor constant;
+  size_t offset = 0;
+  // The value whose memory this one is (itself, unless it is a view or is
+  // written over a variable).
+  int root = -1;
+
+  size_t bytes() const { return layout != nullptr ? layout->bytes() : TensorBytes(dtype, *shape); }
+};
+
+struct PlanStep {
+  Node node;  // for messages and profiles; dynamic steps evaluate it
+  Kernel kernel;
+  std::vector<int> inputs;   // value ids, -1 = omitted
+  std::vector<int> outputs;  // value ids, -1 = not wanted
+  size_t workspace_offset = 0;
+  bool dynamic = false;
+};
+
+struct PlanCopy {
+  int from;             // value id
+  std::string variable;
+};
+
+struct Plan {
+  const Device* device = nullptr;
+  const OperatorSet* operators = nullptr;
+  std::map<std::string, int> opsets;
+  std::vector<PlanValue> values;
+  // Phase one: may fail, changes no variable.
+  std::vector<PlanStep> compute;
+  // Phase two: element-wise writes over variables that cannot fail, then copies.
+  std::vector<PlanStep> commit;
+  std::vector<PlanCopy> copies;
+  std::vector<std::pair<std::string, int>> feeds;
+  std::vector<std::pair<std::string, int>> variables;
+  std::vector<std::pair<std::string, int>> outputs;
+  // Values that must be finite before anything is committed.
+  std::vector<int> finite;
+  size_t arena_bytes = 0;
+  // The most bytes of live values at any step: what a perfect plan would use.
+  size_t live_bytes = 0;
+  int reorders = 0;
+
+  std::string ToText() const;
+};
+
+}  // namespace onward
+
+#endif  // ONWARD_CORE_RUNTIME_PLAN_H_

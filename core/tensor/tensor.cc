@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/tensor/tensor.h"
+
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/status.h"
+#include "core/tensor/dispatch.h"
+
+namespace onward {
+namespace {
+
+constexpr size_t kAlignment = 64;
+
+std::shared_ptr<void> AllocateAligned(size_t bytes) {
+  const size_t rounded = (std::max<size_t>(bytes, 1) + kAlignment - 1) / kAlignment * kAlignment;
+  void* p = std::aligned_alloc(kAlignment, rounded);
+  if (p == nullptr) throw std::bad_alloc();
+  return std::shared_ptr<void>(p, [](void* q) { std::free(q); });
+}
+
+}  // namespace
+
+size_t TensorBytes(DType dtype, const Shape& shape) {
+  return (static_cast<size_t>(shape.elements()) * DTypeBits(dtype) + 7) / 8;
+}
+
+Tensor::Tensor(DType dtype, Shape shape) : dtype_(dtype), shape_(std::move(shape)) {
+  if (dtype == DType::kString) {
+    auto strings = std::make_shared<std::vector<std::string>>(shape_.elements());
+    data_ = strings->data();
+    owner_ = std::move(strings);
+  } else {
+    owner_ = AllocateAligned(TensorBytes(dtype, shape_));
+    data_ = owner_.get();
+  }
+}
+
+Tensor::Tensor(DType dtype, Shape shape, void* data, std::shared_ptr<void> owner)
+    : dtype_(dtype), shape_(std::move(shape)), data_(data), owner_(std::move(owner)) {}
+
+Tensor Tensor::Zeros(DType dtype, Shape shape) {
+  Tensor t(dtype, std::move(shape));
+  if (dtype != DType::kString) std::memset(t.raw(), 0, t.bytes());
+  return t;
+}
+
+size_t Tensor::bytes() const { return TensorBytes(dtype_, shape_); }
+
+Tensor Tensor::Clone() const {
+  if (!defined()) return {};
+  Tensor copy(dtype_, shape_);
+  if (dtype_ == DType::kString) {
+    const auto v = values<std::string>();
+    std::copy(v.begin(), v.end(), copy.data<std::string>());
+  } else {
+    std::memcpy(copy.raw(), raw(), bytes());
+  }
+  return copy;
+}
+
+Tensor Tensor::Reshaped(Shape shape) const {
+  CheckInvariant(shape.elements() == elements(), "Reshaped keeps the number of elements");
+  return Tensor(dtype_, std::move(shape), data_, owner_);
+}
+
+absl::StatusOr<std::vector<int64_t>> ToInts(const Tensor& t) {
+  std::vector<int64_t> out;
+  const bool known = DispatchIntegral(t.dtype(), [&]<typename T>() {
+    for (T v : t.values<T>()) out.push_back(static_cast<int64_t>(v));
+  });
+  if (!known) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "expected an integer tensor, got ", DTypeName(t.dtype())));
+  }
+  return out;
+}
+
+absl::StatusOr<std::vector<double>> ToDoubles(const Tensor& t) {
+  std::vector<double> out;
+  const bool known = DispatchNumeric(t.dtype(), [&]<typename T>() {
+    for (T v : t.values<T>()) out.push_back(static_cast<double>(v));
+  });
+  if (!known) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "expected a numeric tensor, got ", DTypeName(t.dtype())));
+  }
+  return out;
+}
+
+Tensor ScalarOf(DType dtype, double value, Shape shape) {
+  Tensor t = Tensor::Zeros(dtype, std::move(shape));
+  DispatchNumeric(dtype, [&]<typename T>() { *t.data<T>() = FromDouble<T>(value); });
+  return t;
+}
+
+bool Identical(const Tensor& a, const Tensor& b) {
+  if (a.dtype() != b.dtype() || a.shape() != b.shape()) return false;
+  if (a.dtype() == DType::kString) return a.values<std::string>() == b.values<std::string>();
+  return std::memcmp(a.raw(), b.raw(), a.bytes()) == 0;
+}
+
+}  // namespace onward

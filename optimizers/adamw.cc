@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// Adam with decoupled weight decay, through AdamWStep. The standard's Adam cannot say it:
+// its norm_coefficient_post decays after the step and without the learning rate.
+#include "optimizers/definition.h"
+
+namespace onward {
+namespace {
+
+std::vector<StateTensor> AdamWStates(const OptimizerSpec&) {
+  return {{"__first_moment", 0}, {"__second_moment", 0}};
+}
+
+absl::Status AdamWUpdate(GraphBuilder& b, const OptimizerSpec& spec, const Expr& lr,
+                         const Expr& step, absl::Span<const Variable> variables, Updated* updated) {
+  const Attributes attributes = {{"alpha", OptionOf(spec, "beta1")},
+                                 {"beta", OptionOf(spec, "beta2")},
+                                 {"epsilon", OptionOf(spec, "eps")},
+                                 {"weight_decay", OptionOf(spec, "weight_decay")}};
+  for (const Variable& v : variables) {
+    updated->push_back(b.Ops(
+        "AdamWStep", {CastLike(lr, v.value), step, v.value, v.gradient, v.states[0], v.states[1]},
+        3, attributes, kOnwardDomain));
+  }
+  return absl::OkStatus();
+}
+
+// 1 - beta^T in double: in float, beta^T is too close to 1 for the difference to keep
+// its digits.
+Expr BiasCorrection(GraphBuilder& b, float beta, const Expr& t) {
+  const Expr one = b.Constant(ScalarOf(DType::kDouble, 1));
+  return one - Pow(b.Constant(ScalarOf(DType::kDouble, beta)), t);
+}
+
+// X1 = X * (1 - R*weight_decay)
+// V' = alpha*V + (1-alpha)*G
+// H' = beta*H + (1-beta)*G^2
+// X' = X1 - R / (1 - alpha^T) * V' / (sqrt(H' / (1 - beta^T)) + epsilon)
+std::vector<Expr> AdamWStepBody(GraphBuilder& b, const Node& call,
+                                const std::vector<Expr>& inputs) {
+  const float alpha = call.Float("alpha", 0.9f);
+  const float beta = call.Float("beta", 0.999f);
+  const Expr r = Widened(inputs[0]), x = Widened(inputs[2]), g = Widened(inputs[3]);
+  const Expr t = Cast(inputs[1], DType::kDouble);
+  const Expr v = Widened(inputs[4]) * alpha + g * (1.0 - alpha);
+  const Expr h = Widened(inputs[5]) * beta + g * g * (1.0 - beta);
+  const Expr rate = CastLike(Cast(r, DType::kDouble) / BiasCorrection(b, alpha, t), x);
+  const Expr scale = CastLike(BiasCorrection(b, beta, t), x);
+  const Expr decayed = x * (1 - r * call.Float("weight_decay", 0.01f));
+  const Expr moved = decayed - rate * v / (Sqrt(h / scale) + call.Float("epsilon", 1e-8f));
+  return {CastLike(moved, inputs[2]), CastLike(v, inputs[4]), CastLike(h, inputs[5])};
+}
+
+}  // namespace
+
+OptimizerDef AdamWOptimizer() {
+  return {.name = "adamw",
+          .options = {NumberOption::AtLeast("lr", 1e-3, 0), NumberOption::Fraction("beta1", 0.9),
+                      NumberOption::Fraction("beta2", 0.999), NumberOption::Positive("eps", 1e-8),
+                      NumberOption::AtLeast("weight_decay", 0.01, 0)},
+          .first_step = 1,
+          .states = AdamWStates,
+          .update = AdamWUpdate};
+}
+
+FunctionDef AdamWStepFunction() {
+  FunctionDef def;
+  def.body = AdamWStepBody;
+  def.output_like = {2, 4, 5};
+  def.attributes = {"alpha", "beta", "epsilon", "weight_decay"};
+  return def;
+}
+
+}  // namespace onward

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// Optimizers as ONNX graphs. An optimizer is named with options, as in
+//
+//   adamw:lr=1e-3,weight_decay=0.01
+//
+// and becomes nodes that compute new variables and new state from the old.
+//
+//   sgd       lr=0.01 momentum=0 dampening=0 nesterov=0 weight_decay=0
+//   momentum  lr=0.01 momentum=0.9 dampening=0 weight_decay=0
+//   nesterov  lr=0.01 momentum=0.9 weight_decay=0
+//   adagrad   lr=0.01 lr_decay=0 eps=1e-10 initial_accumulator=0 weight_decay=0
+//   adam      lr=1e-3 beta1=0.9 beta2=0.999 eps=1e-8 weight_decay=0
+//   adamw     lr=1e-3 beta1=0.9 beta2=0.999 eps=1e-8 weight_decay=0.01
+//
+// Options are PyTorch's by name, default and meaning. adam, adagrad, momentum, nesterov
+// and sgd with momentum call the operators of ai.onnx.preview.training; plain sgd and
+// adamw call functions of ai.onward (docs/functions.md). Attributes of ONNX are floats,
+// so options are rounded to float also where variables are doubles.
+#ifndef ONWARD_OPTIMIZERS_OPTIMIZER_H_
+#define ONWARD_OPTIMIZERS_OPTIMIZER_H_
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "core/graph/builder.h"
+#include "core/graph/function_library.h"
+
+namespace onward {
+
+struct OptimizerSpec {
+  std::string name;
+  std::map<std::string, double> options;  // only those given
+};
+
+std::vector<std::string> OptimizerNames();
+
+// Refuses unknown names and options, naming the nearest valid one, and values that
+// cannot work: negative or non-finite rates, betas outside [0, 1), eps <= 0. A learning
+// rate of 0 is allowed: it trains nothing, on purpose.
+absl::StatusOr<OptimizerSpec> ParseOptimizer(absl::string_view text);
+
+// An option of a valid spec: as given, or its default.
+double OptionOf(const OptimizerSpec& spec, absl::string_view option);
+
+// A tensor that an optimizer keeps for each variable, of the variable's type and shape.
+struct StateTensor {
+  std::string suffix;  // its name is the variable's name + suffix
+  double initial = 0;
+};
+std::vector<StateTensor> States(const OptimizerSpec& spec);
+
+// The value of T in the first step; it grows by one with each step.
+int FirstStep(const OptimizerSpec& spec);
+
+// One variable during an update; states in the order of States().
+struct Variable {
+  Expr value;
+  Expr gradient;
+  std::vector<Expr> states;
+};
+
+// Emits one update of all variables. `lr` is a floating-point scalar, `step` the int64
+// scalar T of this step. (*updated)[i] is the new value of variables[i], then its new
+// states.
+absl::Status BuildUpdate(GraphBuilder& b, const OptimizerSpec& spec, const Expr& lr,
+                         const Expr& step, absl::Span<const Variable> variables,
+                         std::vector<std::vector<Expr>>* updated);
+
+// The bodies of SgdStep and AdamWStep.
+void RegisterOptimizerFunctions(FunctionLibrary& library);
+
+}  // namespace onward
+
+#endif  // ONWARD_OPTIMIZERS_OPTIMIZER_H_

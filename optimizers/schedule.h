@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Learning-rate schedules as ONNX graphs: the rate as a function of the step, so that a
+// file alone tells how training goes on. A schedule is named with options, as in
+//
+//   cosine:warmup=100,total=1000,min=1e-5
+//
+//   constant  warmup=0
+//   linear    warmup=0 total min=0          falls to min at step `total`
+//   cosine    warmup=0 total min=0          the same along half a cosine
+//   step      warmup=0 every factor=0.1     times factor after each `every` steps
+//
+// Step t (from 0) of a warm-up of w steps has the rate lr*(t+1)/w. total counts the
+// warm-up too; afterwards the rate stays at min.
+#ifndef ONWARD_OPTIMIZERS_SCHEDULE_H_
+#define ONWARD_OPTIMIZERS_SCHEDULE_H_
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "core/graph/builder.h"
+
+namespace onward {
+
+struct ScheduleSpec {
+  std::string name = "constant";
+  std::map<std::string, double> options;  // only those given
+};
+
+std::vector<std::string> ScheduleNames();
+
+absl::StatusOr<ScheduleSpec> ParseSchedule(absl::string_view text);
+
+// Whether `total` still has to be filled in, by whoever knows how long training lasts.
+bool NeedsTotal(const ScheduleSpec& spec);
+
+// Whether the options go together and with this base rate; BuildSchedule asks too.
+absl::Status CheckSchedule(const ScheduleSpec& spec, double base_lr);
+
+// The rate at `step`, an int64 scalar that counts from 0, as a scalar of type `dtype`.
+// Computed in double. Errors are the builder's.
+Expr BuildSchedule(GraphBuilder& b, const ScheduleSpec& spec, double base_lr, const Expr& step,
+                   DType dtype);
+
+}  // namespace onward
+
+#endif  // ONWARD_OPTIMIZERS_SCHEDULE_H_

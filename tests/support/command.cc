@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/support/command.h"
+
+#include <sys/wait.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+
+#include "tests/support/paths.h"
+
+namespace onward {
+
+std::string FileBytes(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+}
+
+CommandResult RunOnward(const std::string& binary, const std::string& arguments) {
+  const std::string folder = TemporaryFolder();
+  const std::string line = binary + " " + arguments + " >" + folder + "/out 2>" + folder + "/err </dev/null";
+  const int status = std::system(line.c_str());
+  CommandResult result;
+  if (WIFEXITED(status)) result.exit_code = WEXITSTATUS(status);
+  if (result.exit_code >= 128) result.exit_code = -1;
+  result.output = FileBytes(folder + "/out");
+  result.errors = FileBytes(folder + "/err");
+  return result;
+}
+
+}  // namespace onward

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// Running the command line as a user does.
+#ifndef ONWARD_TESTS_SUPPORT_COMMAND_H_
+#define ONWARD_TESTS_SUPPORT_COMMAND_H_
+
+#include <string>
+
+namespace onward {
+
+struct CommandResult {
+  int exit_code = -1;  // -1: ended by a signal
+  std::string output;  // standard output
+  std::string errors;  // standard error
+};
+
+// Runs `onward ARGUMENTS` (a shell line) and waits.
+CommandResult RunOnward(const std::string& binary, const std::string& arguments);
+
+std::string FileBytes(const std::string& path);
+
+}  // namespace onward
+
+#endif  // ONWARD_TESTS_SUPPORT_COMMAND_H_

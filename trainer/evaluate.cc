@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/evaluate.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/status.h"
+#include "core/device/cpu.h"
+#include "core/graph/infer.h"
+#include "training_info/author.h"
+#include "training_info/author_graphs.h"
+#include "training_info/library.h"
+
+namespace onward {
+namespace {
+
+double ScalarValue(const Tensor& t) {
+  auto values = ToDoubles(t);
+  return values.ok() && !values->empty() ? values->front() : kNotMeasured;
+}
+
+}  // namespace
+
+LossSpec DefaultLoss(const Graph& graph, const std::string& output, bool class_labels) {
+  if (!class_labels) return {"mse", {}};
+  const std::string last = LastOperator(graph, output);
+  if (last == "Softmax") return {"cross_entropy", {{"logits", "probabilities"}}};
+  if (last == "LogSoftmax") return {"cross_entropy", {{"logits", "log_probabilities"}}};
+  return {"cross_entropy", {}};
+}
+
+absl::StatusOr<std::unique_ptr<Evaluator>> Evaluator::Create(Graph graph, std::shared_ptr<const Dataset> data,
+                                                             const EvaluateOptions& options) {
+  auto e = std::unique_ptr<Evaluator>(new Evaluator);
+  e->data_ = std::move(data);
+  e->options_ = options;
+  if (graph.outputs.empty()) return absl::InvalidArgumentError("the model has no outputs");
+  const std::string output = options.output.empty() ? graph.outputs[0].name : options.output;
+  if (!graph.IsOutput(output)) return absl::InvalidArgumentError(absl::StrCat("'", output, "' is not an output"));
+  if (const int64_t fixed = FixedBatch(graph); fixed > 0 && fixed != options.batch) {
+    if (!FreeBatch(&graph).ok()) {
+      e->options_.batch = fixed;
+      e->fixed_batch_ = true;
+    }
+  }
+  ONWARD_RETURN_IF_ERROR(InferTypes(&graph, Operators()));
+  std::vector<std::string> wanted = {output};
+  const std::vector<NamedType> inputs = graph.FeedInputs();
+  std::vector<NamedType> fed = inputs;
+  const std::vector<FieldInfo> fields = e->data_->fields();
+  const bool labelled = std::any_of(fields.begin(), fields.end(), [](const FieldInfo& f) { return f.is_label; });
+  if (labelled) {
+    const LossSpec loss = options.loss.value_or(DefaultLoss(graph, output, e->data_->classes() > 0));
+    GraphBuilder b(&graph, &Operators(), "eval");
+    e->label_ = b.UniqueName("label");
+    const Expr label = b.Input(e->label_, LabelType(loss, b.Value(output).type()));
+    ONWARD_ASSIGN_OR_RETURN(Expr value, BuildLoss(b, loss, b.Value(output), label));
+    ONWARD_RETURN_IF_ERROR(b.status());
+    e->loss_ = value.name();
+    wanted.push_back(e->loss_);
+    fed.push_back({e->label_, label.type()});
+  }
+  ONWARD_ASSIGN_OR_RETURN(e->feeding_, Feeding::Create(*e->data_, fed, e->label_));
+  CompileOptions compile;
+  compile.device = &CpuDevice();
+  compile.operators = &Operators();
+  compile.variables = options.variables;
+  compile.outputs = wanted;
+  e->options_.output = output;
+  e->session_ = std::make_unique<Session>(std::move(graph), std::move(compile));
+  return e;
+}
+
+void Evaluator::KeepWrong(const Predictions& predictions, const Tensor& labels, const Tensor& images,
+                          Evaluation* e) const {
+  if (options_.wrong_examples == 0 || labels.dtype() != DType::kInt64) return;
+  const std::vector<std::string> names = data_->class_names();
+  auto name_of = [&](int64_t c) {
+    return c >= 0 && c < static_cast<int64_t>(names.size()) ? names[c] : absl::StrCat(c);
+  };
+  const auto actual = labels.values<int64_t>();
+  for (size_t i = 0; i < predictions.classes.size() && i < actual.size(); ++i) {
+    if (predictions.classes[i] == actual[i] || static_cast<int>(e->wrong.size()) >= options_.wrong_examples) continue;
+    auto picture = PictureOf(images, static_cast<int64_t>(i));
+    if (!picture.ok()) return;
+    e->wrong.push_back({*std::move(picture), name_of(predictions.classes[i]), name_of(actual[i]), predictions.confidence[i]});
+  }
+}
+
+absl::StatusOr<Evaluation> Evaluator::Run(Variables* variables, const std::atomic<bool>* cancel) {
+  Evaluation result;
+  const bool classes = data_->classes() > 0 && !loss_.empty();
+  ClassificationMetrics classification(std::max<int64_t>(1, data_->classes()));
+  RegressionMetrics regression;
+  RunningMean loss;
+  RunOptions run;
+  run.cancel = cancel;
+  std::vector<Tensor> batch;
+  for (int64_t start = 0; start < data_->size(); start += options_.batch) {
+    int64_t count = std::min(options_.batch, data_->size() - start);
+    std::vector<int64_t> indices(count);
+    std::iota(indices.begin(), indices.end(), start);
+    // A model that takes exactly one batch size gets the last examples again,
+    // and what it says of the repeated ones would count twice: leave them out.
+    if (fixed_batch_ && count < options_.batch) break;
+    ONWARD_RETURN_IF_ERROR(data_->Fill(indices, &batch));
+    ONWARD_ASSIGN_OR_RETURN(TensorMap feeds, feeding_->Feeds(batch));
+    ONWARD_ASSIGN_OR_RETURN(TensorMap outputs, session_->Run(feeds, variables, run));
+    result.examples += count;
+    if (loss_.empty()) continue;
+    loss.Add(ScalarValue(outputs.at(loss_)), static_cast<double>(count));
+    const Tensor& labels = feeds.at(label_);
+    if (classes) {
+      ONWARD_ASSIGN_OR_RETURN(Predictions predictions, Predict(outputs.at(options_.output)));
+      ONWARD_RETURN_IF_ERROR(classification.Add(predictions, labels));
+      if (batch[0].shape().rank() > 1) KeepWrong(predictions, labels, batch[0], &result);
+    } else {
+      ONWARD_RETURN_IF_ERROR(regression.Add(outputs.at(options_.output), labels));
+    }
+  }
+  if (!loss_.empty()) result.loss = loss.mean();
+  if (classes) {
+    result.accuracy = classification.accuracy();
+    result.confusion = classification.confusion();
+    result.wrong_total = classification.total() - classification.correct();
+  } else if (!loss_.empty()) {
+    result.mae = regression.mae();
+    result.rmse = regression.rmse();
+  }
+  return result;
+}
+
+}  // namespace onward

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// Loss and accuracy (or error) of an inference graph over a data set.
+#ifndef ONWARD_TRAINER_EVALUATE_H_
+#define ONWARD_TRAINER_EVALUATE_H_
+
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "core/runtime/executor.h"
+#include "losses/loss.h"
+#include "trainer/dataset.h"
+#include "trainer/feeding.h"
+#include "trainer/metrics.h"
+#include "trainer/report.h"
+
+namespace onward {
+
+struct EvaluateOptions {
+  std::string output;  // empty: the graph's first
+  std::optional<LossSpec> loss;  // nullopt: from labels and the last operator
+  int64_t batch = 256;
+  absl::flat_hash_set<std::string> variables;  // initializers that change
+  int wrong_examples = 0;  // how many to keep for the report
+};
+
+struct Evaluation {
+  int64_t examples = 0;
+  double loss = kNotMeasured;
+  double accuracy = kNotMeasured;
+  double mae = kNotMeasured, rmse = kNotMeasured;
+  std::optional<ConfusionMatrix> confusion;
+  std::vector<WrongExample> wrong;
+  int64_t wrong_total = 0;
+};
+
+class Evaluator {
+ public:
+  // `graph` is the canonical inference graph.
+  static absl::StatusOr<std::unique_ptr<Evaluator>> Create(Graph graph, std::shared_ptr<const Dataset> data,
+                                                           const EvaluateOptions& options);
+  absl::StatusOr<Evaluation> Run(Variables* variables, const std::atomic<bool>* cancel = nullptr);
+
+ private:
+  Evaluator() = default;
+  void KeepWrong(const Predictions& predictions, const Tensor& labels, const Tensor& images, Evaluation* e) const;
+
+  std::shared_ptr<const Dataset> data_;
+  EvaluateOptions options_;
+  std::string label_;
+  std::string loss_;
+  bool fixed_batch_ = false;
+  std::optional<Feeding> feeding_;
+  std::unique_ptr<Session> session_;
+};
+
+// The loss that goes with a model and its labels: integer labels give cross
+// entropy, of logits or of what the last operator makes of them; others mse.
+LossSpec DefaultLoss(const Graph& graph, const std::string& output, bool class_labels);
+
+}  // namespace onward
+
+#endif  // ONWARD_TRAINER_EVALUATE_H_

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whole files as bytes: read with the size checked before memory is taken, and
+// written whole or not at all.
+#ifndef ONWARD_TRAINER_FILE_BYTES_H_
+#define ONWARD_TRAINER_FILE_BYTES_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace onward {
+
+// An error unless `bytes` fit into this machine's memory. `what` begins the
+// message.
+absl::Status CheckFitsInMemory(absl::string_view what, uint64_t bytes);
+
+// The bytes of a file as they are.
+absl::StatusOr<std::string> ReadFileBytes(const std::string& path);
+
+// The bytes of a file, decompressed if it is a gzip file.
+absl::StatusOr<std::string> ReadPlainOrGzip(const std::string& path);
+
+// Writes beside `path`, then renames: readers see the old file or the new one.
+absl::Status WriteFileWhole(const std::string& path, absl::string_view bytes);
+
+bool FileExists(const std::string& path);
+bool IsFolder(const std::string& path);
+
+// "00 00 08 03": what a file starts with, for messages.
+std::string FirstBytes(absl::string_view bytes, size_t count = 4);
+
+}  // namespace onward
+
+#endif  // ONWARD_TRAINER_FILE_BYTES_H_

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/loop.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "core/base/status.h"
+#include "core/onnx_io/model.h"
+#include "trainer/jsonl.h"
+#include "trainer/sha256.h"
+
+namespace onward {
+namespace {
+
+constexpr int kWrongExamples = 48;
+constexpr double kLossDecay = 0.98;
+
+int64_t MetadataInt(const Model& model, const char* key) {
+  int64_t value = 0;
+  return absl::SimpleAtoi(model.Metadata(key), &value) ? value : 0;
+}
+
+double FirstValue(const TensorMap& outputs, const std::string& name) {
+  auto it = outputs.find(name);
+  if (it == outputs.end()) return kNotMeasured;
+  auto values = ToDoubles(it->second);
+  return values.ok() && !values->empty() ? values->front() : kNotMeasured;
+}
+
+double Seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+class Loop {
+ public:
+  Loop(TrainingModel* model, const TrainOptions& options, const std::atomic<bool>* cancel)
+      : model_(model), options_(options), cancel_(cancel) {}
+
+  absl::StatusOr<TrainResult> Run(std::shared_ptr<const Dataset> data, std::shared_ptr<const Dataset> eval) {
+    ONWARD_RETURN_IF_ERROR(Prepare(std::move(data), std::move(eval)));
+    const absl::Status status = RunSteps();
+    progress_->Finish();
+    result_.seconds = Seconds() - started_;
+    result_.samples_per_second = progress_->samples_per_second();
+    result_.interrupted = status.code() == absl::StatusCode::kCancelled;
+    ONWARD_RETURN_IF_ERROR(Save());
+    if (!status.ok() && !result_.interrupted) return status;
+    if (!result_.interrupted && evaluator_ != nullptr && evaluated_at_ != result_.steps) {
+      ONWARD_RETURN_IF_ERROR(Evaluate(0));
+    }
+    if (!options_.report.empty()) ONWARD_RETURN_IF_ERROR(WriteReport());
+    return result_;
+  }
+
+ private:
+  absl::Status Prepare(std::shared_ptr<const Dataset> data, std::shared_ptr<const Dataset> eval) {
+    started_ = Seconds();
+    loss_ = model_->model().Metadata(kMetaLoss);
+    train_output_ = model_->model().Metadata(kMetaTrainOutput);
+    label_ = model_->model().Metadata(kMetaLabel);
+    const Graph& lowered = model_->lowered(0);
+    for (const std::string& name : {loss_, train_output_, std::string("learning_rate")}) {
+      if (!name.empty() && lowered.IsOutput(name)) wanted_.push_back(name);
+    }
+    if (loss_.empty()) loss_ = FindLoss(lowered);
+    BatchOptions batches{options_.batch, options_.shuffle, options_.seed, true};
+    ONWARD_ASSIGN_OR_RETURN(BatchSource source, BatchSource::Create(data, batches));
+    source_.emplace(std::move(source));
+    result_.steps = MetadataInt(model_->model(), kMetaSteps);
+    if (options_.resumed) {
+      ONWARD_RETURN_IF_ERROR(source_->SetPosition(
+          {MetadataInt(model_->model(), kMetaEpoch), MetadataInt(model_->model(), kMetaIndex)}));
+    }
+    ONWARD_ASSIGN_OR_RETURN(feeding_, Feeding::Create(*data, model_->StepInputs(-1, wanted_), label_));
+    classes_ = data->classes();
+    total_ = options_.steps > 0 ? options_.steps : options_.epochs * source_->batches_per_epoch();
+    if (eval != nullptr) ONWARD_RETURN_IF_ERROR(PrepareEvaluation(std::move(eval)));
+    if (!options_.log.empty()) {
+      ONWARD_ASSIGN_OR_RETURN(JsonlFile log, JsonlFile::Open(options_.log, options_.resumed));
+      log_.emplace(std::move(log));
+    }
+    Progress::Options progress;
+    progress.first_step = result_.steps;
+    progress.total_steps = total_;
+    progress.style = options_.progress;
+    progress_ = std::make_unique<Progress>(std::move(progress));
+    return absl::OkStatus();
+  }
+
+  // A file written elsewhere does not say what its loss is: the one scalar
+  // float output of the algorithm, if there is just one.
+  static std::string FindLoss(const Graph& graph) {
+    std::string found;
+    for (const NamedType& out : graph.outputs) {
+      if (out.type.rank() == 0 && IsFloating(out.type.dtype)) {
+        if (!found.empty()) return "";
+        found = out.name;
+      }
+    }
+    return found;
+  }
+
+  absl::Status PrepareEvaluation(std::shared_ptr<const Dataset> eval) {
+    ONWARD_ASSIGN_OR_RETURN(Graph graph, Canonicalize(model_->spec().inference));
+    EvaluateOptions options;
+    options.output = model_->model().Metadata(kMetaOutput);
+    for (const auto& [name, tensor] : model_->variables()) options.variables.insert(name);
+    options.wrong_examples = options_.report.empty() ? 0 : kWrongExamples;
+    class_names_ = eval->class_names();
+    ONWARD_ASSIGN_OR_RETURN(evaluator_, Evaluator::Create(std::move(graph), std::move(eval), options));
+    return absl::OkStatus();
+  }
+
+  absl::Status RunSteps() {
+    Batch batch;
+    SmoothedMean loss(kLossDecay), accuracy(kLossDecay);
+    while (result_.steps < total_) {
+      if (cancel_ != nullptr && cancel_->load()) return absl::CancelledError("stopped");
+      const BatchPosition before = source_->position();
+      ONWARD_RETURN_IF_ERROR(source_->Next(&batch));
+      ONWARD_ASSIGN_OR_RETURN(TensorMap feeds, feeding_->Feeds(batch.tensors));
+      auto outputs = model_->Step(feeds, wanted_, cancel_);
+      if (!outputs.ok()) {
+        // The batch counts as not taken: a resumed run meets it again.
+        ONWARD_RETURN_IF_ERROR(source_->SetPosition(before));
+        return Annotate(outputs.status(), absl::StrCat("step ", result_.steps + 1));
+      }
+      ++result_.steps;
+      const ReportStep step = Measure(*outputs, feeds, &loss, &accuracy);
+      result_.loss = loss.mean();
+      ONWARD_RETURN_IF_ERROR(Log(step));
+      progress_->Update(result_.steps, static_cast<int64_t>(batch.indices.size()), loss.mean(), accuracy.mean());
+      const bool evaluate = options_.eval_every > 0 ? result_.steps % options_.eval_every == 0 : batch.last_of_epoch;
+      if (evaluate && evaluator_ != nullptr) ONWARD_RETURN_IF_ERROR(Evaluate(batch.position.epoch + 1));
+      if (options_.save_every > 0 && result_.steps % options_.save_every == 0) ONWARD_RETURN_IF_ERROR(Save());
+    }
+    return absl::OkStatus();
+  }
+
+  ReportStep Measure(const TensorMap& outputs, const TensorMap& feeds, SmoothedMean* loss, SmoothedMean* accuracy) {
+    ReportStep step;
+    step.step = result_.steps;
+    step.loss = FirstValue(outputs, loss_);
+    step.learning_rate = FirstValue(outputs, "learning_rate");
+    loss->Add(step.loss);
+    auto scores = outputs.find(train_output_);
+    auto labels = feeds.find(label_);
+    if (classes_ > 0 && scores != outputs.end() && labels != feeds.end()) {
+      ClassificationMetrics metrics(classes_);
+      if (auto predictions = Predict(scores->second); predictions.ok() && metrics.Add(*predictions, labels->second).ok()) {
+        step.metric = metrics.accuracy();
+        accuracy->Add(step.metric);
+      }
+    }
+    report_.steps.push_back(step);
+    return step;
+  }
+
+  absl::Status Log(const ReportStep& step) {
+    if (!log_.has_value()) return absl::OkStatus();
+    JsonWriter w;
+    w.BeginObject().Field("step", step.step).Field("epoch", source_->position().epoch).Field("loss", step.loss);
+    if (!std::isnan(step.metric)) w.Field("accuracy", step.metric);
+    if (!std::isnan(step.learning_rate)) w.Field("learning_rate", step.learning_rate);
+    w.Field("seconds", Seconds() - started_).EndObject();
+    return log_->Append(w);
+  }
+
+  absl::Status Evaluate(int64_t epoch) {
+    ONWARD_ASSIGN_OR_RETURN(Evaluation e, evaluator_->Run(&model_->variables(), cancel_));
+    evaluated_at_ = result_.steps;
+    const bool classes = !std::isnan(e.accuracy);
+    report_.evals.push_back({result_.steps, e.loss, classes ? e.accuracy : e.rmse});
+    progress_->Say(absl::StrCat(epoch > 0 ? absl::StrCat("epoch ", epoch) : absl::StrCat("step ", result_.steps),
+                                ": evaluation loss ", absl::StrFormat("%.4f", e.loss),
+                                classes ? absl::StrFormat(", accuracy %.2f %%", 100 * e.accuracy)
+                                        : absl::StrFormat(", RMSE %.4f", e.rmse)));
+    if (log_.has_value()) {
+      JsonWriter w;
+      w.BeginObject().Field("step", result_.steps).Field("eval_loss", e.loss);
+      if (classes) w.Field("eval_accuracy", e.accuracy);
+      else w.Field("eval_rmse", e.rmse).Field("eval_mae", e.mae);
+      w.Field("examples", e.examples).EndObject();
+      ONWARD_RETURN_IF_ERROR(log_->Append(w));
+    }
+    result_.evaluation = std::move(e);
+    return absl::OkStatus();
+  }
+
+  absl::Status Save() {
+    ONWARD_ASSIGN_OR_RETURN(Model out, model_->Export());
+    out.SetMetadata(kMetaSteps, absl::StrCat(result_.steps));
+    out.SetMetadata(kMetaEpoch, absl::StrCat(source_->position().epoch));
+    out.SetMetadata(kMetaIndex, absl::StrCat(source_->position().index));
+    out.SetMetadata(kMetaDataSeed, absl::StrCat(options_.seed));
+    out.SetMetadata(kMetaBatch, absl::StrCat(options_.batch));
+    return WriteModel(out, options_.output);
+  }
+
+  absl::Status WriteReport() {
+    report_.title = options_.output;
+    report_.subtitle = absl::StrCat(result_.steps, " steps, batch ", options_.batch);
+    report_.settings = options_.settings;
+    if (result_.evaluation.has_value()) {
+      const Evaluation& e = *result_.evaluation;
+      if (!std::isnan(e.accuracy)) {
+        report_.figures.push_back({"Accuracy", absl::StrFormat("%.2f %%", 100 * e.accuracy), absl::StrCat(e.examples, " test examples")});
+      } else {
+        report_.figures.push_back({"RMSE", absl::StrFormat("%.4g", e.rmse), absl::StrCat(e.examples, " test examples")});
+        report_.metric_name = "RMSE";
+        report_.metric_is_share = false;
+      }
+      report_.figures.push_back({"Test loss", absl::StrFormat("%.4f", e.loss), ""});
+      report_.confusion = e.confusion;
+      report_.wrong = e.wrong;
+      report_.wrong_total = e.wrong_total;
+    }
+    report_.class_names = class_names_;
+    report_.figures.push_back({"Training loss", absl::StrFormat("%.4f", result_.loss), "smoothed"});
+    report_.figures.push_back({"Steps", absl::StrCat(result_.steps), ""});
+    report_.timing = {{"Time", FormatSeconds(result_.seconds)},
+                      {"Throughput", absl::StrFormat("%.0f examples/s", result_.samples_per_second)}};
+    ReportFile file{"checkpoint", options_.output, "", -1};
+    if (auto sum = Sha256OfFile(options_.output); sum.ok()) file.sha256 = *sum;
+    report_.files = {file};
+    report_.next = {{"Export the plain inference model", absl::StrCat("onward export ", options_.output, " -o model.onnx")},
+                    {"Continue training", absl::StrCat("onward train ", options_.output, " --resume --data SPEC --steps N -o ", options_.output)}};
+    return WriteFileAtomically(options_.report, RenderReport(report_));
+  }
+
+  TrainingModel* model_;
+  const TrainOptions& options_;
+  const std::atomic<bool>* cancel_;
+  std::string loss_, train_output_, label_;
+  std::vector<std::string> wanted_;
+  std::optional<BatchSource> source_;
+  std::optional<Feeding> feeding_;
+  std::unique_ptr<Evaluator> evaluator_;
+  std::unique_ptr<Progress> progress_;
+  std::optional<JsonlFile> log_;
+  std::vector<std::string> class_names_;
+  int64_t classes_ = 0, total_ = 0, evaluated_at_ = -1;
+  double started_ = 0;
+  ReportData report_;
+  TrainResult result_;
+};
+
+}  // namespace
+
+absl::StatusOr<TrainResult> Train(TrainingModel* model, std::shared_ptr<const Dataset> data,
+                                  std::shared_ptr<const Dataset> eval, const TrainOptions& options,
+                                  const std::atomic<bool>* cancel) {
+  return Loop(model, options, cancel).Run(std::move(data), std::move(eval));
+}
+
+}  // namespace onward

@@ -1,0 +1,410 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "training_info/author.h"
+
+#include <algorithm>
+#include <set>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "autograd/differentiate.h"
+#include "core/base/status.h"
+#include "core/graph/infer.h"
+#include "core/graph/inline.h"
+#include "core/graph/verify.h"
+#include "optimizers/clip.h"
+#include "training_info/author_graphs.h"
+#include "training_info/export.h"
+#include "training_info/library.h"
+#include "training_info/lower.h"
+#include "training_info/step.h"
+
+namespace onward {
+namespace {
+
+// Written files stay in the forms of this opset (DESIGN section 5).
+constexpr int kOldestWrittenOpset = 18;
+// training_info came with IR 7, functions with IR 8.
+constexpr int kWrittenIr = 8;
+constexpr char kStepVariable[] = "onward_step";
+
+class Author {
+ public:
+  Author(const Model& model, const AuthorOptions& options) : source_(model), options_(options) {}
+
+  absl::StatusOr<AuthorResult> Run() {
+    ONWARD_RETURN_IF_ERROR(PrepareInference());
+    ONWARD_RETURN_IF_ERROR(ChooseVariables());
+    ONWARD_RETURN_IF_ERROR(BuildAlgorithm());
+    return Assemble();
+  }
+
+ private:
+  // The inference graph of the result, and whether the file's own has to be
+  // rewritten for it.
+  absl::Status PrepareInference() {
+    if (source_.has_training()) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          "'", source_.path(), "' already carries training_info; train it as it is, or start from "
+          "`onward export` of it"));
+    }
+    ONWARD_ASSIGN_OR_RETURN(Graph raw, InferenceGraph(source_));
+    ONWARD_ASSIGN_OR_RETURN(graph_, InlineFunctions(raw));
+    ONWARD_RETURN_IF_ERROR(FindingsToStatus(CheckGraph(graph_)));
+    if (graph_.opset() < kOldestWrittenOpset) {
+      Note(absl::StrCat("raised the model from opset ", graph_.opset(), " to ", kOldestWrittenOpset));
+      ONWARD_ASSIGN_OR_RETURN(graph_, RaiseOpset(graph_, kOldestWrittenOpset));
+      rewritten_ = true;
+    }
+    LiftConstants();
+    if (options_.free_batch && FixedBatch(graph_) > 0) {
+      Note(absl::StrCat("made the fixed batch size of ", FixedBatch(graph_), " variable"));
+      ONWARD_RETURN_IF_ERROR(FreeBatch(&graph_));
+      rewritten_ = true;
+    }
+    output_ = options_.output.empty() && !graph_.outputs.empty() ? graph_.outputs[0].name : options_.output;
+    if (!graph_.IsOutput(output_)) {
+      return absl::InvalidArgumentError(absl::StrCat("'", output_, "' is not an output of the model"));
+    }
+    if (options_.head_classes > 0) {
+      ONWARD_ASSIGN_OR_RETURN(std::vector<std::string> replaced,
+                              ReplaceHead(&graph_, output_, options_.head_classes, options_.seed));
+      Note(absl::StrCat("replaced the classifier (", absl::StrJoin(replaced, ", "), ") by one with ",
+                        options_.head_classes, " classes"));
+      rewritten_ = true;
+    }
+    if (rewritten_) DropInitializersFromInputs();
+    return InferTypes(&graph_, Operators());
+  }
+
+  void DropInitializersFromInputs() {
+    std::erase_if(graph_.inputs, [&](const NamedType& in) { return graph_.initializers.contains(in.name); });
+  }
+
+  // Models that keep their weights in Constant nodes have nothing to bind until
+  // these are initializers.
+  void LiftConstants() {
+    if (!TrainableInitializers(graph_, graph_.outputs.empty() ? "" : graph_.outputs[0].name).empty()) return;
+    std::vector<Node> nodes;
+    for (Node& node : graph_.nodes) {
+      const Tensor* value = node.Is("Constant") ? node.TensorAttribute("value") : nullptr;
+      if (value == nullptr || !IsFloating(value->dtype()) || value->shape().rank() == 0) {
+        nodes.push_back(std::move(node));
+        continue;
+      }
+      graph_.initializers.emplace(node.outputs[0], *value);
+      rewritten_ = true;
+    }
+    graph_.nodes = std::move(nodes);
+    if (rewritten_) Note("turned weights in Constant nodes into initializers");
+  }
+
+  absl::Status ChooseVariables() {
+    const std::vector<std::string> candidates = TrainableInitializers(graph_, output_);
+    std::set<std::string> used_patterns;
+    auto matches = [&](const std::string& name, const std::vector<std::string>& patterns) {
+      bool any = false;
+      for (const std::string& p : patterns) {
+        if (!MatchesPattern(name, p)) continue;
+        used_patterns.insert(p);
+        any = true;
+      }
+      return any;
+    };
+    for (const std::string& name : candidates) {
+      const bool wanted = options_.train.empty() || matches(name, options_.train);
+      const bool frozen = matches(name, options_.freeze);
+      if (wanted && !frozen) trained_.push_back(name);
+    }
+    for (const auto& patterns : {options_.train, options_.freeze}) {
+      for (const std::string& p : patterns) {
+        if (used_patterns.contains(p)) continue;
+        return absl::InvalidArgumentError(absl::StrCat("pattern '", p, "' matches no trainable initializer; there are: ",
+                                                       absl::StrJoin(candidates, ", ")));
+      }
+    }
+    if (trained_.empty()) {
+      return absl::InvalidArgumentError(
+          candidates.empty() ? absl::StrCat("output '", output_, "' depends on no float initializer: there is nothing to train")
+                             : std::string("every trainable initializer is frozen: there is nothing to train"));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status BuildAlgorithm() {
+    // Built on top of the inference graph, then cut off it.
+    Graph work = graph_;
+    const size_t inference_nodes = work.nodes.size();
+    std::string train_output = output_;
+    if (NeedsTrainingForward(graph_, output_)) {
+      TrainingForward forward = CopyForward(graph_, output_);
+      for (Node& node : forward.nodes) work.nodes.push_back(std::move(node));
+      train_output = forward.output;
+      entry_.update_bindings = forward.statistics;
+      Note("the algorithm holds a training-mode copy of the forward pass (BatchNormalization, Dropout)");
+      ONWARD_RETURN_IF_ERROR(InferTypes(&work, Operators()));
+    }
+    train_output_ = train_output;
+    GraphBuilder b(&work, &Operators(), "train");
+    const Expr output = b.Value(train_output);
+    ONWARD_RETURN_IF_ERROR(CheckOutput(output.type()));
+    label_ = b.UniqueName(options_.label);
+    const Expr label = b.Input(label_, LabelType(options_.loss, output.type()));
+    ONWARD_ASSIGN_OR_RETURN(Expr loss, BuildLoss(b, options_.loss, output, label));
+    ONWARD_RETURN_IF_ERROR(b.status());
+    loss_ = b.UniqueName("loss");
+    loss = b.Named(loss, loss_);
+    ONWARD_RETURN_IF_ERROR(b.status());
+
+    std::vector<std::string> gradients;
+    if (options_.gradient == GradientForm::kOperator) {
+      gradients = AddGradientNode(b);
+      ONWARD_RETURN_IF_ERROR(b.status());
+      // The node is only a promise: make sure it can be kept.
+      ONWARD_RETURN_IF_ERROR(ExpandGradients(work).status());
+    } else {
+      DifferentiateOptions differentiate;
+      differentiate.operators = &Operators();
+      ONWARD_ASSIGN_OR_RETURN(Gradients result, Differentiate(work, loss_, trained_, differentiate));
+      work = std::move(result.graph);
+      gradients = result.values;
+    }
+    ONWARD_RETURN_IF_ERROR(AddUpdates(gradients, &work));
+    if (options_.gradient == GradientForm::kExpanded) {
+      ONWARD_RETURN_IF_ERROR(ExpandTail(&work));
+    }
+    return CutAlgorithm(inference_nodes, std::move(work));
+  }
+
+  absl::Status CheckOutput(const ValueType& type) const {
+    if (type.dtype != DType::kUndefined && !IsFloating(type.dtype)) {
+      return absl::InvalidArgumentError(absl::StrCat("output '", output_, "' is ", type.ToString(),
+                                                     "; a loss needs a float output (choose another with --output)"));
+    }
+    return absl::OkStatus();
+  }
+
+  std::vector<std::string> AddGradientNode(GraphBuilder& b) {
+    Node node;
+    node.op_type = "Gradient";
+    node.domain = std::string(kTrainingDomain);
+    node.name = "gradient";
+    node.inputs = trained_;
+    node.attributes["xs"] = trained_;
+    node.attributes["y"] = loss_;
+    for (const std::string& x : trained_) node.outputs.push_back(b.UniqueName(absl::StrCat(x, "__grad")));
+    std::vector<std::string> outputs = node.outputs;
+    b.Append(std::move(node));
+    return outputs;
+  }
+
+  absl::Status AddUpdates(const std::vector<std::string>& gradients, Graph* work) {
+    GraphBuilder b(work, &Operators(), "update");
+    const int first = FirstStep(options_.optimizer);
+    step_ = b.UniqueName(kStepVariable);
+    AddState(step_, Tensor::Scalar<int64_t>(first), work);
+    const Expr step = b.Value(step_);
+    const Expr count = first == 0 ? step : step - b.Int(first);
+    const DType dtype = graph_.initializers.at(trained_[0]).dtype();
+    const Expr rate = b.Named(BuildSchedule(b, options_.schedule, OptionOf(options_.optimizer, "lr"), count, dtype),
+                              b.UniqueName("learning_rate"));
+    rate_ = rate.name();
+    std::vector<Expr> grads;
+    for (const std::string& g : gradients) grads.push_back(b.Value(g));
+    if (options_.clip_norm > 0) grads = ClipByGlobalNorm(b, std::move(grads), options_.clip_norm);
+    std::vector<Variable> variables;
+    const std::vector<StateTensor> states = States(options_.optimizer);
+    std::vector<std::vector<std::string>> names;
+    for (size_t i = 0; i < trained_.size(); ++i) {
+      const Tensor& weight = graph_.initializers.at(trained_[i]);
+      Variable v{b.Value(trained_[i]), grads[i], {}};
+      names.push_back({trained_[i]});
+      for (const StateTensor& s : states) {
+        const std::string name = b.UniqueName(absl::StrCat(trained_[i], s.suffix));
+        Tensor start = Tensor::Zeros(weight.dtype(), weight.shape());
+        if (s.initial != 0) start = Filled(weight, s.initial);
+        AddState(name, std::move(start), work);
+        v.states.push_back(b.Value(name));
+        names.back().push_back(name);
+      }
+      variables.push_back(std::move(v));
+    }
+    std::vector<std::vector<Expr>> updated;
+    ONWARD_RETURN_IF_ERROR(BuildUpdate(b, options_.optimizer, rate, step, variables, &updated));
+    for (size_t i = 0; i < updated.size(); ++i) {
+      for (size_t j = 0; j < updated[i].size(); ++j) {
+        const std::string name = b.UniqueName(absl::StrCat(names[i][j], "__new"));
+        entry_.update_bindings.push_back({names[i][j], Renamed(updated[i][j].name(), name, work)});
+      }
+    }
+    const Expr next = b.Named(step + b.Int(1), b.UniqueName(absl::StrCat(step_, "__new")));
+    entry_.update_bindings.push_back({step_, next.name()});
+    return b.status();
+  }
+
+  static Tensor Filled(const Tensor& like, double value) {
+    Tensor t(like.dtype(), like.shape());
+    const Tensor one = ScalarOf(like.dtype(), value);
+    const size_t width = DTypeBits(like.dtype()) / 8;
+    for (int64_t i = 0; i < t.elements(); ++i) std::copy_n(one.data<char>(), width, t.data<char>() + i * width);
+    return t;
+  }
+
+  // Renames a value in place rather than adding an Identity node, so that an
+  // optimizer's result is directly what gets bound.
+  static std::string Renamed(const std::string& from, const std::string& to, Graph* graph) {
+    for (Node& node : graph->nodes) {
+      for (std::string& v : node.outputs) {
+        if (v == from) v = to;
+      }
+      for (std::string& v : node.inputs) {
+        if (v == from) v = to;
+      }
+    }
+    if (auto it = graph->types.find(from); it != graph->types.end()) {
+      ValueType type = it->second;
+      graph->types[to] = std::move(type);
+    }
+    return to;
+  }
+
+  void AddState(const std::string& name, Tensor start, Graph* work) {
+    work->types[name] = ValueType::Of(start.dtype(), start.shape());
+    work->initializers.emplace(name, start);
+    states_.emplace_back(name, std::move(start));
+  }
+
+  // Standard operators only.
+  static absl::Status ExpandTail(Graph* work) {
+    ONWARD_ASSIGN_OR_RETURN(Graph inlined, InlineOwnFunctions(*work));
+    *work = std::move(inlined);
+    return absl::OkStatus();
+  }
+
+  absl::Status CutAlgorithm(size_t inference_nodes, Graph work) {
+    Graph& algorithm = entry_.algorithm;
+    algorithm.name = "algorithm";
+    algorithm.opsets = work.opsets;
+    for (NamedType& in : work.inputs) {
+      if (in.name == label_) algorithm.inputs.push_back(in);
+    }
+    for (const auto& [name, tensor] : states_) algorithm.initializers.emplace(name, tensor);
+    absl::flat_hash_set<std::string> inference_outputs;
+    for (size_t i = 0; i < inference_nodes; ++i) {
+      inference_outputs.insert(graph_.nodes[i].outputs.begin(), graph_.nodes[i].outputs.end());
+    }
+    std::vector<std::string> wanted = {loss_, rate_};
+    for (const Binding& b : entry_.update_bindings) wanted.push_back(b.value);
+    if (train_output_ != output_) wanted.push_back(train_output_);
+    Prune(&work, wanted);
+    for (Node& node : work.nodes) {
+      const bool own = std::none_of(node.outputs.begin(), node.outputs.end(), [&](const std::string& o) {
+        return !o.empty() && inference_outputs.contains(o);
+      });
+      if (!own) continue;
+      for (const std::string& out : node.outputs) {
+        if (const ValueType* t = work.TypeOf(out)) algorithm.types[out] = *t;
+      }
+      algorithm.nodes.push_back(std::move(node));
+    }
+    absl::flat_hash_set<std::string> listed;
+    for (const std::string& name : wanted) {
+      if (!listed.insert(name).second) continue;
+      const ValueType* type = work.TypeOf(name);
+      algorithm.outputs.push_back({name, type == nullptr ? ValueType{} : *type});
+    }
+    for (const Node& node : algorithm.nodes) {
+      if (node.domain != kOnwardDomain) continue;
+      const FunctionKey key{node.domain, node.op_type, ""};
+      if (algorithm.functions.contains(key)) continue;
+      ONWARD_ASSIGN_OR_RETURN(Function function, FileFunction(node));
+      algorithm.functions.emplace(key, std::make_shared<Function>(std::move(function)));
+    }
+    AddInitialization(graph_, trained_, states_, &entry_);
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<AuthorResult> Assemble() {
+    Model model = source_;
+    if (rewritten_) {
+      model = RebuildLike(source_, graph_, std::max(source_.ir_version(), kWrittenIr));
+    } else if (model.ir_version() < kWrittenIr) {
+      model.set_ir_version(kWrittenIr);
+    }
+    AddTrainingEntry(entry_, &model);
+    model.SetMetadata(kMetaLoss, loss_);
+    model.SetMetadata(kMetaOutput, output_);
+    model.SetMetadata(kMetaTrainOutput, train_output_);
+    model.SetMetadata(kMetaLabel, label_);
+    model.SetMetadata(kMetaRandomSeed, absl::StrCat(options_.seed));
+    model.SetMetadata(kMetaRandomStep, "0");
+    return AuthorResult{std::move(model), trained_, notes_};
+  }
+
+  void Note(std::string text) { notes_.push_back(std::move(text)); }
+
+  const Model& source_;
+  const AuthorOptions& options_;
+  Graph graph_;
+  bool rewritten_ = false;
+  std::string output_, train_output_, label_, loss_, rate_, step_;
+  std::vector<std::string> trained_, notes_;
+  std::vector<std::pair<std::string, Tensor>> states_;
+  TrainingEntry entry_;
+};
+
+}  // namespace
+
+bool MatchesPattern(const std::string& name, const std::string& pattern) {
+  size_t n = 0, p = 0, star = std::string::npos, mark = 0;
+  while (n < name.size()) {
+    if (p < pattern.size() && (pattern[p] == '?' || pattern[p] == name[n])) {
+      ++n, ++p;
+    } else if (p < pattern.size() && pattern[p] == '*') {
+      star = p++;
+      mark = n;
+    } else if (star != std::string::npos) {
+      p = star + 1;
+      n = ++mark;
+    } else {
+      return false;
+    }
+  }
+  while (p < pattern.size() && pattern[p] == '*') ++p;
+  return p == pattern.size();
+}
+
+std::string LastOperator(const Graph& graph, const std::string& output) {
+  std::string value = output;
+  for (auto it = graph.nodes.rbegin(); it != graph.nodes.rend(); ++it) {
+    if (std::find(it->outputs.begin(), it->outputs.end(), value) == it->outputs.end()) continue;
+    if (!it->Is("Identity")) return it->op_type;
+    value = it->inputs[0];
+  }
+  return "";
+}
+
+std::vector<std::string> TrainableInitializers(const Graph& graph, const std::string& output) {
+  Graph part = graph;
+  Prune(&part, {output});
+  absl::flat_hash_set<std::string> statistics;
+  for (const Node& node : part.nodes) {
+    if (!node.Is("BatchNormalization")) continue;
+    for (int i = 3; i <= 4 && node.HasInput(i); ++i) statistics.insert(node.inputs[i]);
+  }
+  std::vector<std::string> names;
+  for (const auto& [name, tensor] : part.initializers) {
+    if (IsFloating(tensor.dtype()) && tensor.shape().rank() > 0 && tensor.elements() > 0 && !statistics.contains(name)) {
+      names.push_back(name);
+    }
+  }
+  return names;
+}
+
+absl::StatusOr<AuthorResult> MakeTrainable(const Model& model, const AuthorOptions& options) {
+  auto result = Author(model, options).Run();
+  if (!result.ok()) return Annotate(result.status(), absl::StrCat("'", model.path(), "'"));
+  return result;
+}
+
+}  // namespace onward

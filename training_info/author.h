@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Turning an inference model into one that carries its training.
+#ifndef ONWARD_TRAINING_INFO_AUTHOR_H_
+#define ONWARD_TRAINING_INFO_AUTHOR_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "core/onnx_io/model.h"
+#include "losses/loss.h"
+#include "optimizers/optimizer.h"
+#include "optimizers/schedule.h"
+
+namespace onward {
+
+enum class GradientForm {
+  kOperator,  // one Gradient node
+  kExpanded,  // plain operators that any runtime executes
+};
+
+struct AuthorOptions {
+  LossSpec loss{"cross_entropy", {}};
+  OptimizerSpec optimizer{"adamw", {}};
+  ScheduleSpec schedule;
+  // Patterns over initializer names ('*', '?'); empty `train` means all.
+  std::vector<std::string> train, freeze;
+  double clip_norm = 0;  // 0: no clipping
+  int64_t head_classes = 0;  // replace the last classifier by one with so many classes; 0: keep it
+  GradientForm gradient = GradientForm::kOperator;
+  std::string label = "label";
+  std::string output;  // the output to train; empty: the first
+  bool free_batch = false;  // make a fixed batch size variable
+  uint64_t seed = 0;  // of new weights
+};
+
+struct AuthorResult {
+  Model model;
+  std::vector<std::string> trained;  // initializers that learn
+  std::vector<std::string> notes;    // what was changed or chosen, in sentences
+};
+
+// The result's opset is the model's own, at least 18. BatchNormalization and
+// Dropout get a training-mode copy of the forward pass in the algorithm; running
+// statistics are written back. initialization draws new weights.
+absl::StatusOr<AuthorResult> MakeTrainable(const Model& model, const AuthorOptions& options);
+
+// The initializers that would learn with these patterns: float, at least one
+// axis, not running statistics, and the output depends on them.
+std::vector<std::string> TrainableInitializers(const Graph& graph, const std::string& output);
+
+// '*' any characters, '?' one.
+bool MatchesPattern(const std::string& name, const std::string& pattern);
+
+// The operator at the end of the path to `output`, past Identity: "Softmax", ...
+std::string LastOperator(const Graph& graph, const std::string& output);
+
+}  // namespace onward
+
+#endif  // ONWARD_TRAINING_INFO_AUTHOR_H_

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// The graph surgery that MakeTrainable is made of.
+#ifndef ONWARD_TRAINING_INFO_AUTHOR_GRAPHS_H_
+#define ONWARD_TRAINING_INFO_AUTHOR_GRAPHS_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "training_info/spec.h"
+
+namespace onward {
+
+// --- training-mode forward (training_forward.cc)
+
+// Whether a node on the way to `output` behaves differently in training.
+bool NeedsTrainingForward(const Graph& graph, const std::string& output);
+
+struct TrainingForward {
+  std::vector<Node> nodes;        // a copy of the nodes that `output` needs
+  std::string output;             // its name in the copy
+  std::vector<Binding> statistics;  // running statistics to write back
+};
+// BatchNormalization in training mode, Dropout switched on; values that no such
+// node influences are read from the inference graph instead of copied.
+TrainingForward CopyForward(const Graph& graph, const std::string& output);
+
+// --- weights (initialization.cc)
+
+// An initialization graph that draws the named weights afresh, as PyTorch's
+// layers start (uniform in +-1/sqrt(fan in); scales one, other vectors zero),
+// and sets the named states to their present values.
+void AddInitialization(const Graph& graph, const std::vector<std::string>& weights,
+                       const std::vector<std::pair<std::string, Tensor>>& states, TrainingEntry* entry);
+
+// --- classifier head (head.cc)
+
+// Gives the last MatMul, Gemm or Conv before `output` `classes` outputs with
+// fresh weights; returns the names of the initializers replaced.
+absl::StatusOr<std::vector<std::string>> ReplaceHead(Graph* graph, const std::string& output, int64_t classes,
+                                                     uint64_t seed);
+
+// --- batch size (free_batch.cc)
+
+// Makes the first axis of every fed input variable ("batch"), where the graph
+// allows it: leading sizes in Reshape constants become "copy".
+absl::Status FreeBatch(Graph* graph);
+// The fixed batch size of the inputs; 0 if it is variable or inputs disagree.
+int64_t FixedBatch(const Graph& graph);
+
+}  // namespace onward
+
+#endif  // ONWARD_TRAINING_INFO_AUTHOR_GRAPHS_H_

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "training_info/combine.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/status.h"
+#include "core/graph/inline.h"
+#include "core/graph/verify.h"
+
+namespace onward {
+namespace {
+
+bool IsGraphCall(const Node& node) { return node.Is("GraphCall", kTrainingDomain); }
+
+// The inference graph as a function of its inputs. Initializers that are inputs
+// too may be left out of a call: they stay the global variables they are.
+Function AsFunction(const Graph& inference, const Node& call) {
+  Function function;
+  function.body = inference;
+  function.body.inputs.clear();
+  for (size_t i = 0; i < inference.inputs.size(); ++i) {
+    const NamedType& input = inference.inputs[i];
+    const bool global = inference.initializers.contains(input.name);
+    if (i < call.inputs.size() && call.inputs[i].empty() && global) {
+      function.body.inputs.push_back({absl::StrCat("omitted__", input.name), input.type});
+    } else if (i < call.inputs.size() || !global) {
+      function.body.inputs.push_back(input);
+    }
+  }
+  return function;
+}
+
+absl::StatusOr<Graph> CombineByCalls(const Graph& inference, const Graph& algorithm) {
+  Graph out = algorithm;
+  out.functions = inference.functions;
+  for (const auto& [name, tensor] : inference.initializers) out.initializers.emplace(name, tensor);
+  out.nodes.clear();
+  int calls = 0;
+  for (const Node& node : algorithm.nodes) {
+    if (!IsGraphCall(node)) {
+      out.nodes.push_back(node);
+      continue;
+    }
+    if (const std::string name = node.String("graph_name", inference.name); name != inference.name) {
+      return absl::InvalidArgumentError(absl::StrCat(node.Describe(), ": calls graph '", name,
+                                                     "', but the model's graph is '", inference.name, "'"));
+    }
+    // ExpandCall gives every body value a name of its own, initializers stay
+    // global because they are not body values.
+    const Function function = AsFunction(inference, node);
+    ONWARD_ASSIGN_OR_RETURN(std::vector<Node> body,
+                            ExpandCall(function, node, calls == 0 ? "" : absl::StrCat("call", calls, "__")));
+    ++calls;
+    for (Node& n : body) out.nodes.push_back(std::move(n));
+  }
+  return out;
+}
+
+template <typename T, typename Key>
+void AppendNew(const std::vector<T>& from, std::vector<T>* to, const Key& key) {
+  for (const T& item : from) {
+    const bool known = std::any_of(to->begin(), to->end(), [&](const T& t) { return key(t) == key(item); });
+    if (!known) to->push_back(item);
+  }
+}
+
+}  // namespace
+
+bool UsesGraphCall(const Graph& algorithm) {
+  return std::any_of(algorithm.nodes.begin(), algorithm.nodes.end(), IsGraphCall);
+}
+
+absl::StatusOr<Graph> Combine(const TrainingSpec& spec, int entry) {
+  const Graph& algorithm = spec.entries[entry].algorithm;
+  if (UsesGraphCall(algorithm)) return CombineByCalls(spec.inference, algorithm);
+  Graph out = spec.inference;
+  out.inputs.insert(out.inputs.end(), algorithm.inputs.begin(), algorithm.inputs.end());
+  AppendNew(algorithm.outputs, &out.outputs, [](const NamedType& v) { return v.name; });
+  out.nodes.insert(out.nodes.end(), algorithm.nodes.begin(), algorithm.nodes.end());
+  for (const auto& [name, tensor] : algorithm.initializers) {
+    if (!out.initializers.emplace(name, tensor).second) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("training_info[", entry, "]: initializer '", name, "' exists in the inference graph too"));
+    }
+  }
+  for (const auto& [name, type] : algorithm.types) out.types.emplace(name, type);
+  return out;
+}
+
+}  // namespace onward

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Values back into files. Only initializers change; everything else stays byte
+// for byte.
+#ifndef ONWARD_TRAINING_INFO_EXPORT_H_
+#define ONWARD_TRAINING_INFO_EXPORT_H_
+
+#include "absl/status/statusor.h"
+#include "core/onnx_io/model.h"
+#include "core/runtime/executor.h"
+#include "training_info/spec.h"
+
+namespace onward {
+
+// The model with these values in its initializers (inference graph and
+// algorithms). A variable without a place in the model is an error.
+absl::StatusOr<Model> WithVariables(const Model& model, const Variables& variables);
+
+// The plain inference model: no training_info, nothing that only training needs.
+Model InferenceOnly(const Model& model);
+
+// The values of `trained`'s initializers in a copy of `original`, where names,
+// types and shapes agree; `original` keeps its opset and all the rest. Weights
+// that `original` holds in Constant nodes are replaced there. An error if
+// nothing corresponds or a trained weight has no place.
+absl::StatusOr<Model> ExportLike(const Model& trained, const Model& original);
+
+// Adds an entry to model.training_info, and the functions it calls.
+void AddTrainingEntry(const TrainingEntry& entry, Model* model);
+
+// A model holding `graph`, with the producer, documentation and metadata of
+// `like`.
+Model RebuildLike(const Model& like, const Graph& graph, int ir_version);
+
+// The present value of every state variable (each owns its memory).
+absl::StatusOr<Variables> CurrentValues(const TrainingSpec& spec);
+
+}  // namespace onward
+
+#endif  // ONWARD_TRAINING_INFO_EXPORT_H_

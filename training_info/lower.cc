@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "training_info/lower.h"
+
+#include <algorithm>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_cat.h"
+#include "autograd/differentiate.h"
+#include "core/base/status.h"
+#include "core/graph/infer.h"
+#include "core/graph/inline.h"
+#include "core/graph/verify.h"
+#include "training_info/library.h"
+
+namespace onward {
+namespace {
+
+using NameSet = absl::flat_hash_set<std::string>;
+
+bool IsGradient(const Node& node) {
+  // Some exporters write the domain without its last part.
+  return node.op_type == "Gradient" && (node.domain == kTrainingDomain || node.domain == "ai.onnx.preview");
+}
+
+// What a Gradient node refers to beside its inputs.
+std::vector<std::string> NamedBy(const Node& gradient) {
+  std::vector<std::string> names = gradient.Strings("xs");
+  for (std::string& z : gradient.Strings("zs")) names.push_back(std::move(z));
+  names.push_back(gradient.String("y", ""));
+  return names;
+}
+
+std::vector<std::string> Reads(const Node& node) {
+  std::vector<std::string> reads = AllInputs(node);
+  if (IsGradient(node)) {
+    for (std::string& n : NamedBy(node)) reads.push_back(std::move(n));
+  }
+  return reads;
+}
+
+// Marks the nodes that depend on `roots` (values), through any path.
+std::vector<bool> DependOn(const std::vector<Node>& nodes, NameSet roots) {
+  std::vector<bool> depends(nodes.size(), false);
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (size_t i = 0; i < nodes.size(); ++i) {
+      if (depends[i]) continue;
+      const std::vector<std::string> reads = Reads(nodes[i]);
+      if (std::none_of(reads.begin(), reads.end(), [&](const std::string& r) { return roots.contains(r); })) continue;
+      depends[i] = changed = true;
+      roots.insert(nodes[i].outputs.begin(), nodes[i].outputs.end());
+    }
+  }
+  return depends;
+}
+
+absl::Status CheckGradientNode(const Node& node, const Graph& graph, const NameSet& known) {
+  const std::vector<std::string> xs = node.Strings("xs"), zs = node.Strings("zs");
+  if (xs.empty()) return absl::InvalidArgumentError(absl::StrCat(node.Describe(), ": attribute xs names no tensor"));
+  if (node.inputs.size() != xs.size() + zs.size()) {
+    return absl::InvalidArgumentError(absl::StrCat(node.Describe(), ": has ", node.inputs.size(),
+                                                   " inputs, but xs and zs name ", xs.size() + zs.size(), " tensors"));
+  }
+  if (node.outputs.size() > xs.size()) {
+    return absl::InvalidArgumentError(absl::StrCat(node.Describe(), ": has more outputs than xs has names"));
+  }
+  for (const std::string& name : NamedBy(node)) {
+    if (!known.contains(name)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(node.Describe(), ": names tensor '", name, "', which the graph does not have"));
+    }
+  }
+  for (const std::string& x : xs) {
+    const ValueType* type = graph.TypeOf(x);
+    if (type != nullptr && type->dtype != DType::kUndefined && !IsFloating(type->dtype)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(node.Describe(), ": '", x, "' is ", type->ToString(), "; only float tensors have gradients"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+// Appends a copy of the part of `graph` between the named tensors and y, reading
+// `substitutes` in their place. Returns the copy's name of y.
+std::string CloneBetween(const std::vector<std::string>& names, const std::vector<std::string>& substitutes,
+                         const std::string& y, const std::string& prefix, Graph* graph) {
+  absl::flat_hash_map<std::string, std::string> renamed;
+  for (size_t i = 0; i < names.size(); ++i) renamed[names[i]] = substitutes[i];
+  const size_t count = graph->nodes.size();
+  for (size_t i = 0; i < count; ++i) {
+    const std::vector<std::string> reads = AllInputs(graph->nodes[i]);
+    const bool affected = std::any_of(reads.begin(), reads.end(),
+                                      [&](const std::string& r) { return renamed.contains(r); });
+    const bool produces_name = std::any_of(
+        graph->nodes[i].outputs.begin(), graph->nodes[i].outputs.end(),
+        [&](const std::string& o) { return std::find(names.begin(), names.end(), o) != names.end(); });
+    if (!affected || produces_name) continue;
+    Node copy = graph->nodes[i];
+    for (std::string& in : copy.inputs) {
+      if (auto it = renamed.find(in); it != renamed.end()) in = it->second;
+    }
+    for (std::string& out : copy.outputs) {
+      if (!out.empty()) out = renamed[out] = absl::StrCat(prefix, out);
+    }
+    if (!copy.name.empty()) copy.name = absl::StrCat(prefix, copy.name);
+    graph->nodes.push_back(std::move(copy));
+  }
+  auto it = renamed.find(y);
+  return it == renamed.end() ? y : it->second;
+}
+
+Node IdentityNode(const std::string& from, const std::string& to) {
+  Node node;
+  node.op_type = "Identity";
+  node.inputs = {from};
+  node.outputs = {to};
+  return node;
+}
+
+// Expands `gradient` inside `graph`, whose nodes are those that do not depend
+// on it.
+absl::Status ExpandOne(const Node& gradient, int number, Graph* graph) {
+  std::vector<std::string> xs = gradient.Strings("xs");
+  const std::vector<std::string> zs = gradient.Strings("zs");
+  std::string y = gradient.String("y", "");
+  std::vector<std::string> names = xs;
+  names.insert(names.end(), zs.begin(), zs.end());
+  if (names != gradient.inputs || !zs.empty()) {
+    const std::string prefix = absl::StrCat("gradient", number, "__");
+    std::vector<std::string> substitutes = gradient.inputs;
+    for (size_t i = 0; i < xs.size(); ++i) {
+      // A value of its own, so that differentiation stops there and nowhere else.
+      substitutes[i] = absl::StrCat(prefix, "at_", i);
+      graph->nodes.push_back(IdentityNode(gradient.inputs[i], substitutes[i]));
+      xs[i] = substitutes[i];
+    }
+    y = CloneBetween(names, substitutes, y, prefix, graph);
+  }
+  DifferentiateOptions options;
+  options.operators = &Operators();
+  auto result = Differentiate(*graph, y, xs, options);
+  if (!result.ok()) return Annotate(result.status(), gradient.Describe());
+  *graph = std::move(result->graph);
+  for (size_t i = 0; i < gradient.outputs.size(); ++i) {
+    if (gradient.outputs[i].empty()) continue;
+    graph->nodes.push_back(IdentityNode(result->values[i], gradient.outputs[i]));
+    if (const ValueType* type = graph->TypeOf(result->values[i])) graph->types[gradient.outputs[i]] = *type;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<Graph> ExpandGradients(const Graph& graph) {
+  Graph work = graph;
+  for (int number = 0;; ++number) {
+    // The first Gradient node that depends on no other one.
+    int chosen = -1, remaining = 0;
+    for (size_t i = 0; i < work.nodes.size(); ++i) {
+      if (!IsGradient(work.nodes[i])) continue;
+      ++remaining;
+      if (chosen >= 0) continue;
+      NameSet others;
+      for (size_t j = 0; j < work.nodes.size(); ++j) {
+        if (j != i && IsGradient(work.nodes[j])) others.insert(work.nodes[j].outputs.begin(), work.nodes[j].outputs.end());
+      }
+      if (!DependOn(work.nodes, others)[i]) chosen = static_cast<int>(i);
+    }
+    if (remaining == 0) break;
+    if (chosen < 0) return absl::InvalidArgumentError("Gradient nodes depend on each other in a circle");
+    const Node gradient = work.nodes[chosen];
+    NameSet known;
+    for (const NamedType& v : work.inputs) known.insert(v.name);
+    for (const auto& [name, tensor] : work.initializers) known.insert(name);
+    for (const Node& n : work.nodes) known.insert(n.outputs.begin(), n.outputs.end());
+    ONWARD_RETURN_IF_ERROR(CheckGradientNode(gradient, work, known));
+    const std::vector<bool> later = DependOn(work.nodes, NameSet(gradient.outputs.begin(), gradient.outputs.end()));
+    if (later[chosen]) {
+      return absl::InvalidArgumentError(absl::StrCat(gradient.Describe(), ": depends on its own outputs"));
+    }
+    std::vector<Node> before, after;
+    for (size_t i = 0; i < work.nodes.size(); ++i) {
+      if (static_cast<int>(i) == chosen) continue;
+      (later[i] ? after : before).push_back(std::move(work.nodes[i]));
+    }
+    // Other Gradient nodes may stand before this one in the list without being
+    // read by it; they wait for their turn at the end.
+    std::vector<Node> pending;
+    auto is_pending = [&](const Node& n) { return IsGradient(n); };
+    NameSet pending_outputs;
+    for (const Node& n : before) {
+      if (is_pending(n)) pending_outputs.insert(n.outputs.begin(), n.outputs.end());
+    }
+    const std::vector<bool> waits = DependOn(before, pending_outputs);
+    work.nodes.clear();
+    for (size_t i = 0; i < before.size(); ++i) {
+      (waits[i] || is_pending(before[i]) ? pending : work.nodes).push_back(std::move(before[i]));
+    }
+    ONWARD_RETURN_IF_ERROR(ExpandOne(gradient, number, &work));
+    for (Node& n : pending) work.nodes.push_back(std::move(n));
+    for (Node& n : after) work.nodes.push_back(std::move(n));
+  }
+  ONWARD_RETURN_IF_ERROR(SortNodes(&work));
+  return work;
+}
+
+absl::StatusOr<Graph> InlineOwnFunctions(const Graph& graph) {
+  Graph out = graph;
+  ONWARD_RETURN_IF_ERROR(InferTypes(&out, Operators()));
+  std::vector<Node> nodes;
+  int number = 0;
+  for (const Node& node : graph.nodes) {
+    if (node.domain != kOnwardDomain) {
+      nodes.push_back(node);
+      continue;
+    }
+    std::vector<InputFact> facts(node.inputs.size());
+    for (size_t i = 0; i < facts.size(); ++i) facts[i].type = out.TypeOf(node.inputs[i]);
+    ONWARD_ASSIGN_OR_RETURN(std::optional<Function> body, Operators().FunctionBody(node, facts, out.opsets));
+    if (!body.has_value()) {
+      return absl::NotFoundError(absl::StrCat(node.Describe(), ": no such function"));
+    }
+    ONWARD_ASSIGN_OR_RETURN(std::vector<Node> expanded,
+                            ExpandCall(*body, node, absl::StrCat(node.outputs[0], "__", number++, "_")));
+    for (Node& n : expanded) nodes.push_back(std::move(n));
+  }
+  out.nodes = std::move(nodes);
+  out.opsets.erase(std::string(kOnwardDomain));
+  ONWARD_RETURN_IF_ERROR(InferTypes(&out, Operators()));
+  return out;
+}
+
+absl::StatusOr<Graph> Lower(const Graph& combined) {
+  ONWARD_ASSIGN_OR_RETURN(Graph graph, InlineFunctions(combined, IsLibraryFunction));
+  ONWARD_RETURN_IF_ERROR(FindingsToStatus(CheckGraph(graph)));
+  ONWARD_ASSIGN_OR_RETURN(graph, RaiseOpset(graph, kCanonicalOpset));
+  return ExpandGradients(graph);
+}
+
+absl::StatusOr<Graph> RunnableGraph(const Model& model) {
+  ONWARD_ASSIGN_OR_RETURN(Graph graph, InferenceGraph(model));
+  auto lowered = Lower(graph);
+  if (!lowered.ok()) return Annotate(lowered.status(), absl::StrCat("'", model.path(), "'"));
+  return lowered;
+}
+
+}  // namespace onward

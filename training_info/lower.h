@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// From a training graph as a file gives it to one the runtime can compile:
+// functions inlined, opset raised, Gradient nodes expanded.
+#ifndef ONWARD_TRAINING_INFO_LOWER_H_
+#define ONWARD_TRAINING_INFO_LOWER_H_
+
+#include "absl/status/statusor.h"
+#include "core/graph/graph.h"
+#include "core/onnx_io/model.h"
+
+namespace onward {
+
+// Raises to the canonical opset, keeping calls that IsLibraryFunction accepts,
+// and expands every Gradient node.
+absl::StatusOr<Graph> Lower(const Graph& combined);
+
+// The inference graph of a model, ready for the runtime: Lower of it.
+absl::StatusOr<Graph> RunnableGraph(const Model& model);
+
+// Only the last part: replaces Gradient nodes by the graphs they stand for.
+// Names not listed in xs or zs are constants; members of zs are too, even where
+// they depend on an x; an input other than the tensor it is named for evaluates
+// the function at that value; y of any shape is summed.
+absl::StatusOr<Graph> ExpandGradients(const Graph& graph);
+
+// Inlines the bodies of all ai.onward calls: standard operators only.
+absl::StatusOr<Graph> InlineOwnFunctions(const Graph& graph);
+
+}  // namespace onward
+
+#endif  // ONWARD_TRAINING_INFO_LOWER_H_

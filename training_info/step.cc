@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "training_info/step.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "core/base/status.h"
+#include "training_info/combine.h"
+#include "training_info/export.h"
+#include "training_info/import.h"
+#include "training_info/library.h"
+#include "training_info/lower.h"
+#include "training_info/validate.h"
+
+namespace onward {
+namespace {
+
+uint64_t MetadataNumber(const Model& model, const char* key) {
+  uint64_t value = 0;
+  return absl::SimpleAtoi(model.Metadata(key), &value) ? value : 0;
+}
+
+Variables CopyOf(const Variables& variables) {
+  Variables copy;
+  for (const auto& [name, tensor] : variables) copy.emplace(name, tensor.Clone());
+  return copy;
+}
+
+// Into the same memory: plans hold no pointers, but callers may.
+void Restore(const Variables& saved, Variables* variables) {
+  for (const auto& [name, tensor] : saved) {
+    std::memcpy(variables->at(name).raw(), tensor.raw(), tensor.bytes());
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<TrainingModel>> TrainingModel::Create(Model model, const Device& device) {
+  if (!model.has_training()) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "'", model.path(), "' has no training_info; make it trainable first: onward make-trainable ", model.path(),
+        " -o OUT --loss cross_entropy --optimizer adamw"));
+  }
+  auto trainer = std::unique_ptr<TrainingModel>(new TrainingModel(std::move(model), device));
+  const std::string where = absl::StrCat("'", trainer->model_.path(), "'");
+  ONWARD_ASSIGN_OR_RETURN(trainer->spec_, ImportTraining(trainer->model_));
+  ONWARD_RETURN_IF_ERROR(Annotate(FindingsToStatus(ValidateTraining(trainer->spec_)), where));
+  for (int k = 0; k < trainer->entries(); ++k) {
+    ONWARD_ASSIGN_OR_RETURN(Graph combined, Combine(trainer->spec_, k));
+    auto lowered = Lower(combined);
+    if (!lowered.ok()) return Annotate(lowered.status(), absl::StrCat(where, ", training_info[", k, "]"));
+    trainer->lowered_.push_back(*std::move(lowered));
+  }
+  ONWARD_ASSIGN_OR_RETURN(trainer->variables_, CurrentValues(trainer->spec_));
+  trainer->random_ = {MetadataNumber(trainer->model_, kMetaRandomSeed),
+                      MetadataNumber(trainer->model_, kMetaRandomStep)};
+  return trainer;
+}
+
+absl::Status TrainingModel::Initialize() {
+  const Variables saved = CopyOf(variables_);
+  ONWARD_ASSIGN_OR_RETURN(const Variables original, CurrentValues(spec_));
+  Restore(original, &variables_);
+  for (int k = 0; k < entries(); ++k) {
+    const TrainingEntry& entry = spec_.entries[k];
+    if (entry.initialization_bindings.empty()) continue;
+    ONWARD_ASSIGN_OR_RETURN(Graph graph, Canonicalize(entry.initialization));
+    CompileOptions options;
+    options.device = &device_;
+    options.operators = &Operators();
+    Session session(std::move(graph), options);
+    RunOptions run;
+    run.random = random_;
+    auto values = session.Run({}, nullptr, run);
+    if (!values.ok()) {
+      Restore(saved, &variables_);
+      return Annotate(values.status(), absl::StrCat("training_info[", k, "].initialization"));
+    }
+    for (const Binding& b : entry.initialization_bindings) {
+      const Tensor& value = values->at(b.value);
+      Tensor& variable = variables_.at(b.variable);
+      if (value.dtype() != variable.dtype() || value.shape() != variable.shape()) {
+        Restore(saved, &variables_);
+        return absl::InvalidArgumentError(absl::StrCat(
+            "training_info[", k, "].initialization_binding: '", b.variable, "' is ", DTypeName(variable.dtype()),
+            variable.shape().ToString(), ", but '", b.value, "' is ", DTypeName(value.dtype()), value.shape().ToString()));
+      }
+      std::memcpy(variable.raw(), value.raw(), variable.bytes());
+    }
+  }
+  return absl::OkStatus();
+}
+
+CompileOptions TrainingModel::StepOptions(int entry, const std::vector<std::string>& outputs) const {
+  CompileOptions options;
+  options.device = &device_;
+  options.operators = &Operators();
+  const std::set<std::string> state = spec_.StateVariables();
+  options.variables.insert(state.begin(), state.end());
+  for (const Binding& b : spec_.entries[entry].update_bindings) options.updates.emplace_back(b.variable, b.value);
+  const Graph& graph = lowered_[entry];
+  for (const std::string& name : outputs) {
+    if (graph.IsOutput(name)) options.outputs.push_back(name);
+  }
+  // Nothing of this entry is wanted, yet an empty list would mean everything.
+  if (!outputs.empty() && options.outputs.empty() && !options.updates.empty()) {
+    options.outputs.push_back(options.updates[0].second);
+  }
+  const std::string loss = model_.Metadata(kMetaLoss);
+  if (!loss.empty() && graph.IsOutput(loss)) options.finite.push_back(loss);
+  return options;
+}
+
+TrainingModel::Program& TrainingModel::StepProgram(int entry, const std::vector<std::string>& outputs) {
+  auto& program = programs_[{entry, outputs}];
+  if (program == nullptr) {
+    program = std::make_unique<Program>(
+        Program{Session(lowered_[entry], StepOptions(entry, outputs)), StepInputs(entry, outputs)});
+  }
+  return *program;
+}
+
+absl::StatusOr<Executor*> TrainingModel::PrepareStep(int entry, const TensorMap& feeds,
+                                                     const std::vector<std::string>& outputs) {
+  std::map<std::string, FeedType> types;
+  for (const auto& [name, tensor] : feeds) types[name] = {tensor.dtype(), tensor.shape()};
+  return StepProgram(entry, outputs).session.Prepare(types);
+}
+
+std::vector<NamedType> TrainingModel::StepInputs(int entry, const std::vector<std::string>& outputs) const {
+  std::vector<NamedType> inputs;
+  for (int k = 0; k < entries(); ++k) {
+    if (entry >= 0 && k != entry) continue;
+    Graph graph = lowered_[k];
+    const CompileOptions options = StepOptions(k, outputs);
+    std::vector<std::string> needed = options.outputs;
+    if (needed.empty()) {
+      for (const NamedType& out : graph.outputs) needed.push_back(out.name);
+    }
+    for (const auto& [variable, value] : options.updates) needed.push_back(value);
+    for (const std::string& value : options.finite) needed.push_back(value);
+    Prune(&graph, needed);
+    absl::flat_hash_set<std::string> read(needed.begin(), needed.end());
+    for (const Node& node : graph.nodes) {
+      for (std::string& v : AllInputs(node)) read.insert(std::move(v));
+    }
+    for (const NamedType& in : lowered_[k].FeedInputs()) {
+      const bool listed = std::any_of(inputs.begin(), inputs.end(), [&](const NamedType& t) { return t.name == in.name; });
+      if (!listed && read.contains(in.name)) inputs.push_back(in);
+    }
+  }
+  return inputs;
+}
+
+absl::StatusOr<TensorMap> TrainingModel::StepEntry(int entry, const TensorMap& feeds,
+                                                   const std::vector<std::string>& outputs,
+                                                   const std::atomic<bool>* cancel) {
+  Program& program = StepProgram(entry, outputs);
+  for (const auto& [name, tensor] : feeds) {
+    if (variables_.contains(name)) {
+      return absl::InvalidArgumentError(absl::StrCat("'", name, "' is a state variable; a step does not take it as input"));
+    }
+  }
+  TensorMap relevant;
+  for (const NamedType& in : program.inputs) {
+    auto it = feeds.find(in.name);
+    if (it == feeds.end()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("a step needs the input '", in.name, "' (", in.type.ToString(), ")"));
+    }
+    ONWARD_RETURN_IF_ERROR(CheckFeed(in, it->second));
+    relevant.insert(*it);
+  }
+  RunOptions run;
+  run.random = random_;
+  run.cancel = cancel;
+  auto result = program.session.Run(relevant, &variables_, run);
+  if (!result.ok()) {
+    return entries() > 1 ? Annotate(result.status(), absl::StrCat("training_info[", entry, "]")) : result.status();
+  }
+  return result;
+}
+
+absl::StatusOr<TensorMap> TrainingModel::Step(const TensorMap& feeds, const std::vector<std::string>& outputs,
+                                              const std::atomic<bool>* cancel) {
+  // With one entry a failed run has changed nothing; with several, earlier
+  // entries may have assigned already.
+  const Variables saved = entries() > 1 ? CopyOf(variables_) : Variables{};
+  TensorMap all;
+  for (int k = 0; k < entries(); ++k) {
+    auto result = StepEntry(k, feeds, outputs, cancel);
+    if (!result.ok()) {
+      Restore(saved, &variables_);
+      return result.status();
+    }
+    for (auto& [name, tensor] : *result) all[name] = std::move(tensor);
+  }
+  ++random_.step;
+  return all;
+}
+
+absl::StatusOr<TensorMap> TrainingModel::Infer(const TensorMap& feeds) {
+  if (inference_ == nullptr) {
+    ONWARD_ASSIGN_OR_RETURN(Graph graph, Canonicalize(spec_.inference));
+    CompileOptions options;
+    options.device = &device_;
+    options.operators = &Operators();
+    const std::set<std::string> state = spec_.StateVariables();
+    options.variables.insert(state.begin(), state.end());
+    inference_ = std::make_unique<Session>(std::move(graph), options);
+  }
+  return inference_->Run(feeds, &variables_);
+}
+
+absl::StatusOr<Model> TrainingModel::Export() const {
+  ONWARD_ASSIGN_OR_RETURN(Model out, WithVariables(model_, variables_));
+  out.SetMetadata(kMetaRandomSeed, absl::StrCat(random_.seed));
+  out.SetMetadata(kMetaRandomStep, absl::StrCat(random_.step));
+  return out;
+}
+
+}  // namespace onward

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// The interpreter of TrainingInfoProto: a model as a stateful object with
+// initialize, step and infer.
+#ifndef ONWARD_TRAINING_INFO_STEP_H_
+#define ONWARD_TRAINING_INFO_STEP_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "core/onnx_io/model.h"
+#include "core/runtime/executor.h"
+#include "training_info/spec.h"
+
+namespace onward {
+
+// Keys of ModelProto.metadata_props that carry what the standard has no field
+// for.
+inline constexpr char kMetaLoss[] = "onward.loss_value";      // name of the scalar loss
+inline constexpr char kMetaOutput[] = "onward.output_value";  // what the loss compares with labels
+inline constexpr char kMetaTrainOutput[] = "onward.training_output_value";  // the same in training mode
+inline constexpr char kMetaLabel[] = "onward.label_input";
+inline constexpr char kMetaRandomSeed[] = "onward.random_seed";
+inline constexpr char kMetaRandomStep[] = "onward.random_step";
+
+class TrainingModel {
+ public:
+  // Imports, validates (all findings at once), combines and lowers every entry.
+  static absl::StatusOr<std::unique_ptr<TrainingModel>> Create(Model model, const Device& device);
+
+  // Sets every variable to the file's value, then runs every entry's
+  // initialization, in order, and assigns the results.
+  absl::Status Initialize();
+  // One iteration: every entry in order, each followed by its assignments.
+  // `outputs` names what to return; empty: all outputs of the training graphs.
+  // If an entry fails, the state is as before the iteration.
+  absl::StatusOr<TensorMap> Step(const TensorMap& feeds, const std::vector<std::string>& outputs = {},
+                                 const std::atomic<bool>* cancel = nullptr);
+  // One entry alone; the caller minds the order.
+  absl::StatusOr<TensorMap> StepEntry(int entry, const TensorMap& feeds,
+                                      const std::vector<std::string>& outputs = {},
+                                      const std::atomic<bool>* cancel = nullptr);
+  // The inference graph with the present values.
+  absl::StatusOr<TensorMap> Infer(const TensorMap& feeds);
+
+  int entries() const { return static_cast<int>(spec_.entries.size()); }
+  // What a step has to be fed (entry -1: all entries), pruned to what is read.
+  std::vector<NamedType> StepInputs(int entry = -1, const std::vector<std::string>& outputs = {}) const;
+  const Graph& lowered(int entry) const { return lowered_[entry]; }
+  const TrainingSpec& spec() const { return spec_; }
+  const Model& model() const { return model_; }
+  const Variables& variables() const { return variables_; }
+  Variables& variables() { return variables_; }
+
+  // Draws depend on (seed, node, step): both travel in the file.
+  RandomState random() const { return random_; }
+  void set_random(RandomState random) { random_ = random; }
+
+  // The model with the present values and the generator's state.
+  absl::StatusOr<Model> Export() const;
+
+  // For `bench`: the plan of an entry for these feeds.
+  absl::StatusOr<Executor*> PrepareStep(int entry, const TensorMap& feeds, const std::vector<std::string>& outputs);
+
+ private:
+  TrainingModel(Model model, const Device& device) : model_(std::move(model)), device_(device) {}
+  // One entry compiled for one choice of outputs, and what it has to be fed.
+  struct Program {
+    Session session;
+    std::vector<NamedType> inputs;
+  };
+  CompileOptions StepOptions(int entry, const std::vector<std::string>& outputs) const;
+  Program& StepProgram(int entry, const std::vector<std::string>& outputs);
+
+  Model model_;
+  const Device& device_;
+  TrainingSpec spec_;
+  std::vector<Graph> lowered_;
+  Variables variables_;
+  RandomState random_;
+  std::map<std::pair<int, std::vector<std::string>>, std::unique_ptr<Program>> programs_;
+  std::unique_ptr<Session> inference_;
+};
+
+}  // namespace onward
+
+#endif  // ONWARD_TRAINING_INFO_STEP_H_

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "training_info/validate.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_cat.h"
+#include "core/base/status.h"
+#include "core/graph/infer.h"
+#include "core/graph/inline.h"
+#include "training_info/combine.h"
+#include "training_info/import.h"
+#include "training_info/library.h"
+
+namespace onward {
+namespace {
+
+using Findings = std::vector<Finding>;
+
+std::string Place(int entry, const std::string& what) { return absl::StrCat("training_info[", entry, "].", what); }
+
+bool Lists(const std::vector<NamedType>& values, const std::string& name) {
+  return std::any_of(values.begin(), values.end(), [&](const NamedType& v) { return v.name == name; });
+}
+
+// "initialization takes no inputs".
+void CheckInitializationInputs(const TrainingEntry& entry, int k, Findings* f) {
+  for (const NamedType& in : entry.initialization.inputs) {
+    if (entry.initialization.initializers.contains(in.name)) continue;
+    f->push_back({"initialization-input", Place(k, "initialization"),
+                  absl::StrCat("has the input '", in.name, "'; an initialization graph takes no inputs"),
+                  "compute it inside, for example with a random operator"});
+  }
+}
+
+// A variable is assigned at most once by all update_bindings of the model, and
+// at most once by each initialization_binding.
+void CheckUniqueKeys(const TrainingSpec& spec, Findings* f) {
+  std::map<std::string, int> updated;
+  for (size_t k = 0; k < spec.entries.size(); ++k) {
+    const int entry = static_cast<int>(k);
+    for (const Binding& b : spec.entries[k].update_bindings) {
+      auto [it, inserted] = updated.emplace(b.variable, entry);
+      if (inserted) continue;
+      f->push_back({"duplicate-key", Place(entry, "update_binding"),
+                    absl::StrCat("assigns '", b.variable, "' again (first in training_info[", it->second, "])"),
+                    "keep one binding per variable"});
+    }
+    std::set<std::string> initialized;
+    for (const Binding& b : spec.entries[k].initialization_bindings) {
+      if (initialized.insert(b.variable).second) continue;
+      f->push_back({"duplicate-key", Place(entry, "initialization_binding"),
+                    absl::StrCat("assigns '", b.variable, "' twice"), "keep one binding per variable"});
+    }
+  }
+}
+
+// Keys are initializers: of the inference graph, or of an algorithm
+// (initialization: the same entry's algorithm).
+void CheckKeys(const TrainingSpec& spec, int k, Findings* f) {
+  const TrainingEntry& entry = spec.entries[k];
+  for (const Binding& b : entry.initialization_bindings) {
+    if (spec.inference.initializers.contains(b.variable) || entry.algorithm.initializers.contains(b.variable)) continue;
+    f->push_back({"unknown-key", Place(k, "initialization_binding"),
+                  absl::StrCat("'", b.variable, "' is not an initializer of the graph or of this entry's algorithm"),
+                  "bind an initializer"});
+  }
+  for (const Binding& b : entry.update_bindings) {
+    if (spec.FindInitializer(b.variable) != nullptr) continue;
+    f->push_back({"unknown-key", Place(k, "update_binding"),
+                  absl::StrCat("'", b.variable, "' is not an initializer of the graph or of an algorithm"),
+                  "bind an initializer"});
+  }
+}
+
+// A sparse initializer cannot be assigned.
+void CheckSparse(const TrainingSpec& spec, int k, Findings* f) {
+  auto check = [&](const std::vector<Binding>& bindings, const char* what) {
+    for (const Binding& b : bindings) {
+      if (!spec.sparse.contains(b.variable)) continue;
+      f->push_back({"sparse-variable", Place(k, what), absl::StrCat("'", b.variable, "' is a sparse initializer"),
+                    "store it as a dense one"});
+    }
+  };
+  check(spec.entries[k].initialization_bindings, "initialization_binding");
+  check(spec.entries[k].update_bindings, "update_binding");
+}
+
+// The inference graph must run by itself.
+void CheckInference(const TrainingSpec& spec, Findings* f) {
+  auto inlined = InlineFunctions(spec.inference);
+  if (!inlined.ok()) {
+    f->push_back({"bad-function", "graph", std::string(inlined.status().message()), ""});
+    return;
+  }
+  for (Finding& finding : CheckGraph(*inlined)) f->push_back(std::move(finding));
+}
+
+// Values are outputs: of initialization, or of algorithm or the inference graph.
+void CheckValues(const TrainingSpec& spec, int k, Findings* f) {
+  const TrainingEntry& entry = spec.entries[k];
+  for (const Binding& b : entry.initialization_bindings) {
+    if (Lists(entry.initialization.outputs, b.value)) continue;
+    f->push_back({"unknown-value", Place(k, "initialization_binding"),
+                  absl::StrCat("'", b.value, "' (for '", b.variable, "') is not an output of initialization"),
+                  "list it among the graph's outputs"});
+  }
+  for (const Binding& b : entry.update_bindings) {
+    if (Lists(entry.algorithm.outputs, b.value) || Lists(spec.inference.outputs, b.value)) continue;
+    f->push_back({"unknown-value", Place(k, "update_binding"),
+                  absl::StrCat("'", b.value, "' (for '", b.variable, "') is not an output of algorithm or of the model"),
+                  "list it among the graph's outputs"});
+  }
+}
+
+// Two algorithms may not hold different variables of one name.
+void CheckAlgorithmInitializers(const TrainingSpec& spec, Findings* f) {
+  const std::set<std::string> bound = spec.StateVariables();
+  std::map<std::string, std::pair<int, const Tensor*>> seen;
+  for (size_t k = 0; k < spec.entries.size(); ++k) {
+    for (const auto& [name, tensor] : spec.entries[k].algorithm.initializers) {
+      auto [it, inserted] = seen.emplace(name, std::make_pair(static_cast<int>(k), &tensor));
+      if (inserted || (!bound.contains(name) && Identical(tensor, *it->second.second))) continue;
+      f->push_back({"ambiguous-initializer", Place(static_cast<int>(k), "algorithm"),
+                    absl::StrCat("initializer '", name, "' exists in training_info[", it->second.first, "] too"),
+                    "give each its own name"});
+    }
+  }
+}
+
+// What the two graphs define must not clash, and inference must run by itself.
+void CheckJoin(const TrainingSpec& spec, int k, Findings* f) {
+  const Graph& algorithm = spec.entries[k].algorithm;
+  if (UsesGraphCall(algorithm)) return;
+  absl::flat_hash_set<std::string> inference;
+  for (const NamedType& in : spec.inference.inputs) inference.insert(in.name);
+  for (const auto& [name, tensor] : spec.inference.initializers) inference.insert(name);
+  for (const Node& node : spec.inference.nodes) inference.insert(node.outputs.begin(), node.outputs.end());
+  inference.erase("");
+  auto clash = [&](const std::string& name, const char* what) {
+    if (!inference.contains(name)) return;
+    f->push_back({"name-clash", Place(k, "algorithm"),
+                  absl::StrCat(what, " '", name, "' exists in the inference graph too"), "rename it"});
+  };
+  for (const NamedType& in : algorithm.inputs) clash(in.name, "input");
+  for (const auto& [name, tensor] : algorithm.initializers) clash(name, "initializer");
+  for (const Node& node : algorithm.nodes) {
+    for (const std::string& out : node.outputs) clash(out, "value");
+  }
+}
+
+// Unstated but necessary: a variable keeps its type and shape.
+void CheckBindingTypes(const TrainingSpec& spec, int k, const Graph& graph,
+                       const std::vector<Binding>& bindings, const char* what, Findings* f) {
+  for (const Binding& b : bindings) {
+    const Tensor* variable = spec.FindInitializer(b.variable);
+    const ValueType* value = graph.TypeOf(b.value);
+    if (variable == nullptr || value == nullptr || value->dtype == DType::kUndefined) continue;
+    const ValueType expected = ValueType::Of(variable->dtype(), variable->shape());
+    bool fits = value->dtype == expected.dtype && (!value->has_rank || value->rank() == expected.rank());
+    for (int i = 0; fits && value->has_rank && i < expected.rank(); ++i) {
+      fits = !value->dims[i].known() || value->dims[i].value == expected.dims[i].value;
+    }
+    if (fits) continue;
+    f->push_back({"type-mismatch", Place(k, what),
+                  absl::StrCat("'", b.variable, "' is ", expected.ToString(), ", but '", b.value, "' is ",
+                               value->ToString()),
+                  "a variable keeps its type and shape"});
+  }
+}
+
+void CheckTypes(const TrainingSpec& spec, int k, Findings* f) {
+  const TrainingEntry& entry = spec.entries[k];
+  auto check = [&](const Graph& graph, const std::vector<Binding>& bindings, const char* graph_name,
+                   const char* what) {
+    auto inlined = InlineFunctions(graph);
+    if (!inlined.ok()) {
+      f->push_back({"bad-function", Place(k, graph_name), std::string(inlined.status().message()), ""});
+      return;
+    }
+    for (Finding& finding : CheckGraph(*inlined)) {
+      finding.place = absl::StrCat(Place(k, graph_name), ": ", finding.place);
+      f->push_back(std::move(finding));
+    }
+    Graph typed = *std::move(inlined);
+    // Types only sharpen the checks; graphs that cannot be typed are judged when run.
+    if (InferTypes(&typed, Operators()).ok()) CheckBindingTypes(spec, k, typed, bindings, what, f);
+  };
+  auto combined = Combine(spec, k);
+  if (!combined.ok()) {
+    f->push_back({"cannot-combine", Place(k, "algorithm"), std::string(combined.status().message()), ""});
+  } else {
+    check(*combined, entry.update_bindings, "algorithm", "update_binding");
+  }
+  check(entry.initialization, entry.initialization_bindings, "initialization", "initialization_binding");
+}
+
+}  // namespace
+
+std::vector<Finding> ValidateTraining(const TrainingSpec& spec) {
+  Findings findings;
+  CheckInference(spec, &findings);
+  CheckUniqueKeys(spec, &findings);
+  CheckAlgorithmInitializers(spec, &findings);
+  for (int k = 0; k < static_cast<int>(spec.entries.size()); ++k) {
+    CheckInitializationInputs(spec.entries[k], k, &findings);
+    CheckKeys(spec, k, &findings);
+    CheckValues(spec, k, &findings);
+    CheckSparse(spec, k, &findings);
+    CheckJoin(spec, k, &findings);
+  }
+  // A clash of names would be reported again and again by the combined graph.
+  if (!findings.empty()) return findings;
+  for (int k = 0; k < static_cast<int>(spec.entries.size()); ++k) CheckTypes(spec, k, &findings);
+  return findings;
+}
+
+absl::StatusOr<std::vector<Finding>> CheckModel(const Model& model) {
+  ONWARD_ASSIGN_OR_RETURN(TrainingSpec spec, ImportTraining(model));
+  Findings findings;
+  if (model.has_training() && model.ir_version() < 7) {
+    findings.push_back({"ir-version", "model", absl::StrCat("training_info needs IR version 7, the file says ",
+                                                            model.ir_version()),
+                        "raise ir_version"});
+  }
+  for (Finding& finding : ValidateTraining(spec)) findings.push_back(std::move(finding));
+  if (!findings.empty()) return findings;
+  ONWARD_ASSIGN_OR_RETURN(Graph typed, InlineFunctions(spec.inference));
+  if (absl::Status s = InferTypes(&typed, Operators()); !s.ok()) {
+    findings.push_back({"bad-types", "graph", std::string(s.message()), "mend the node's attributes or its inputs' shapes"});
+  }
+  return findings;
+}
+
+}  // namespace onward

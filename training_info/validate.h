@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// The rules of TrainingInfoProto, one function each. onnx's own checker never
+// looks at training_info, so all of it is checked here.
+#ifndef ONWARD_TRAINING_INFO_VALIDATE_H_
+#define ONWARD_TRAINING_INFO_VALIDATE_H_
+
+#include <vector>
+
+#include "core/graph/verify.h"
+#include "core/onnx_io/model.h"
+#include "training_info/spec.h"
+
+namespace onward {
+
+// Every broken rule, in order of entries. Also checks each combined graph.
+std::vector<Finding> ValidateTraining(const TrainingSpec& spec);
+
+// The whole model: its graph and its training_info.
+absl::StatusOr<std::vector<Finding>> CheckModel(const Model& model);
+
+}  // namespace onward
+
+#endif  // ONWARD_TRAINING_INFO_VALIDATE_H_
