@@ -55,7 +55,9 @@ class Engine {
         rules_(rules),
         prefix_(std::move(prefix)),
         first_generated_(graph_.nodes.size()),
-        b_(&graph_, options.operators, prefix_) {}
+        b_(&graph_, options.operators, prefix_) {
+    for (const std::string& name : options.reserved) b_.Reserve(name);
+  }
 
   absl::StatusOr<Gradients> Run() {
     ONWARD_RETURN_IF_ERROR(CheckArguments());

@@ -22,6 +22,8 @@ struct DifferentiateOptions {
   std::string seed;
   // Prefix of generated values; "" means "<y>__vjp".
   std::string prefix;
+  // Names that generated values must not take, beside those of the graph.
+  std::vector<std::string> reserved;
 };
 
 struct Gradients {

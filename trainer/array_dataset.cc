@@ -248,8 +248,9 @@ absl::StatusOr<int64_t> CountRows(const LoadedData& data) {
     }
     count = rows;
   }
-  if (count <= 0)
+  if (count <= 0) {
     return absl::InvalidArgumentError(absl::StrCat(data.source, ": holds no examples"));
+  }
   return count;
 }
 
@@ -304,8 +305,9 @@ absl::StatusOr<std::vector<int64_t>> ChooseRows(int64_t count, const DataOptions
   std::iota(rows.begin(), rows.end(), 0);
   if (options.shuffle) rows = Permutation(count, *options.shuffle, 0);
   rows.erase(rows.begin(), rows.begin() + options.offset);
-  if (options.limit && *options.limit < static_cast<int64_t>(rows.size()))
+  if (options.limit && *options.limit < static_cast<int64_t>(rows.size())) {
     rows.resize(*options.limit);
+  }
   return rows;
 }
 

@@ -151,8 +151,9 @@ absl::Status SetScaling(const std::string& name, const std::string& value, DataO
   const auto values = Numbers(value);
   bool good = values.has_value();
   for (size_t i = 0; good && name == "std" && i < values->size(); ++i) good = (*values)[i] > 0;
-  if (!good)
+  if (!good) {
     return Wrong(name, value, name == "std" ? "numbers above 0" : "numbers, such as 0.5,0.4");
+  }
   (name == "mean" ? o->mean : o->std) = *values;
   return absl::OkStatus();
 }
@@ -180,8 +181,9 @@ absl::Status SetChoice(const std::string& name, const std::string& value, DataOp
     return choose(
         {{"error", [o] { o->skip_missing = false; }}, {"skip", [o] { o->skip_missing = true; }}});
   }
-  if (name == "channels")
+  if (name == "channels") {
     return choose({{"1", [o] { o->channels = 1; }}, {"3", [o] { o->channels = 3; }}});
+  }
   return choose({{"classes", [o] { o->task = Task::kClasses; }},
                  {"regression", [o] { o->task = Task::kRegression; }}});
 }

@@ -107,14 +107,38 @@ bool FitsInteger(int64_t v) {
 template <typename T>
 std::optional<int64_t> AsWhole(T v) {
   if constexpr (std::is_integral_v<T>) {
-    if (std::is_same_v<T, uint64_t> && static_cast<uint64_t>(v) > uint64_t{1} << 62)
+    if (std::is_same_v<T, uint64_t> && static_cast<uint64_t>(v) > uint64_t{1} << 62) {
       return std::nullopt;
+    }
     return static_cast<int64_t>(v);
   } else {
     const double d = static_cast<double>(v);
     if (!(std::fabs(d) < 9.2e18) || d != std::floor(d)) return std::nullopt;
     return static_cast<int64_t>(d);
   }
+}
+
+template <typename From, typename To>
+void ToFloats(const Tensor& t, Tensor* out) {
+  const From* from = t.data<From>();
+  for (int64_t i = 0; i < t.elements(); ++i) {
+    out->data<To>()[i] = FromDouble<To>(static_cast<double>(from[i]));
+  }
+}
+
+template <typename From, typename To>
+absl::Status ToIntegers(const Tensor& t, Tensor* out) {
+  const From* from = t.data<From>();
+  for (int64_t i = 0; i < t.elements(); ++i) {
+    const std::optional<int64_t> v = AsWhole(from[i]);
+    if (!v || !FitsInteger<To>(*v)) {
+      return absl::InvalidArgumentError(absl::StrCat("element ", i, " is ",
+                                                     static_cast<double>(from[i]), ", which ",
+                                                     DTypeName(out->dtype()), " cannot hold"));
+    }
+    out->data<To>()[i] = static_cast<To>(*v);
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -142,31 +166,13 @@ std::string Describe(const Dataset& dataset) {
 absl::StatusOr<Tensor> ConvertTensor(const Tensor& t, DType dtype) {
   if (t.dtype() == dtype) return t;
   Tensor out(dtype, t.shape());
-  const int64_t n = t.elements();
   absl::Status status;
-  bool known = DispatchNumeric(t.dtype(), [&]<typename From>() {
-    const From* from = t.data<From>();
-    const bool target = DispatchFloating(dtype,
-                                         [&]<typename To>() {
-                                           for (int64_t i = 0; i < n; ++i)
-                                             out.data<To>()[i] =
-                                                 FromDouble<To>(static_cast<double>(from[i]));
-                                         }) ||
-                        DispatchIntegral(dtype, [&]<typename To>() {
-                          for (int64_t i = 0; i < n && status.ok(); ++i) {
-                            const std::optional<int64_t> v = AsWhole(from[i]);
-                            if (v && FitsInteger<To>(*v)) {
-                              out.data<To>()[i] = static_cast<To>(*v);
-                            } else {
-                              status = absl::InvalidArgumentError(
-                                  absl::StrCat("element ", i, " is ", static_cast<double>(from[i]),
-                                               ", which ", DTypeName(dtype), " cannot hold"));
-                            }
-                          }
-                        });
-    if (!target) status = absl::InvalidArgumentError("");
+  bool known = false;
+  DispatchNumeric(t.dtype(), [&]<typename From>() {
+    known = DispatchFloating(dtype, [&]<typename To>() { ToFloats<From, To>(t, &out); }) ||
+            DispatchIntegral(dtype, [&]<typename To>() { status = ToIntegers<From, To>(t, &out); });
   });
-  if (!known || (!status.ok() && status.message().empty())) {
+  if (!known) {
     return absl::InvalidArgumentError(
         absl::StrCat("cannot convert ", DTypeName(t.dtype()), " to ", DTypeName(dtype)));
   }

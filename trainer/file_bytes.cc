@@ -156,8 +156,9 @@ absl::Status WriteFileWhole(const std::string& path, absl::string_view bytes) {
     done += static_cast<size_t>(wrote);
   }
   struct stat info;
-  if (fsync(partial.fd()) != 0 && errno != EINVAL)
+  if (fsync(partial.fd()) != 0 && errno != EINVAL) {
     return FileError(path, "cannot be written", errno);
+  }
   if (fstat(partial.fd(), &info) != 0) return FileError(path, "cannot be written", errno);
   if (static_cast<size_t>(info.st_size) != bytes.size()) {
     return absl::DataLossError(

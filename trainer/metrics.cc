@@ -84,8 +84,9 @@ absl::StatusOr<Predictions> Predict(const Tensor& scores, ScoreKind kind) {
     for (double v : values) PredictBinary(v, kind, &out);
     return out;
   }
-  if (classes < 1)
+  if (classes < 1) {
     return absl::InvalidArgumentError(absl::StrCat("scores of shape ", shape.ToString()));
+  }
   const int64_t inner = shape.elements(2, shape.rank());
   for (int64_t n = 0; n < shape[0]; ++n) {
     for (int64_t i = 0; i < inner; ++i) {

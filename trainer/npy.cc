@@ -11,14 +11,12 @@
 #include <memory>
 #include <optional>
 
-#include "absl/strings/ascii.h"
-#include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "core/base/status.h"
 #include "trainer/file_bytes.h"
+#include "trainer/npy_header.h"
 #include "trainer/zip.h"
 
 namespace onward {
@@ -26,169 +24,6 @@ namespace {
 
 constexpr absl::string_view kMagic("\x93NUMPY", 6);
 constexpr size_t kLongestHeader = size_t{1} << 20;
-
-struct NpyHeader {
-  DType dtype = DType::kUndefined;
-  int item_bytes = 0;
-  int swap_unit = 1;  // bytes to reverse at a time; 1: native order
-  bool utf32 = false;
-  bool fortran = false;
-  Shape shape;
-};
-
-absl::Status Bad(absl::string_view name, absl::string_view what) {
-  return absl::InvalidArgumentError(absl::StrCat(name, ": not a readable .npy array: ", what));
-}
-
-// Reads the Python dictionary {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }.
-class HeaderReader {
- public:
-  HeaderReader(absl::string_view text, absl::string_view name) : text_(text), name_(name) {}
-
-  absl::StatusOr<NpyHeader> Read() {
-    if (!Skip("{")) return Bad(name_, "its header is not a dictionary");
-    while (!Skip("}")) {
-      ONWARD_ASSIGN_OR_RETURN(const std::string key, Quoted());
-      if (!Skip(":")) return Bad(name_, "its header lacks a ':'");
-      if (key == "descr") {
-        ONWARD_RETURN_IF_ERROR(ReadType());
-      } else if (key == "fortran_order") {
-        ONWARD_RETURN_IF_ERROR(ReadOrder());
-      } else if (key == "shape") {
-        ONWARD_RETURN_IF_ERROR(ReadShape());
-      } else {
-        return Bad(name_, absl::StrCat("unknown header key '", key, "'"));
-      }
-      Skip(",");
-    }
-    if (!seen_type_ || !seen_order_ || !seen_shape_) {
-      return Bad(name_, "its header lacks descr, fortran_order or shape");
-    }
-    return header_;
-  }
-
- private:
-  bool Skip(absl::string_view token) {
-    text_ = absl::StripLeadingAsciiWhitespace(text_);
-    return absl::ConsumePrefix(&text_, token);
-  }
-
-  absl::StatusOr<std::string> Quoted() {
-    text_ = absl::StripLeadingAsciiWhitespace(text_);
-    if (text_.empty() || (text_[0] != '\'' && text_[0] != '"')) {
-      return Bad(name_, "a quoted word is missing in its header");
-    }
-    const size_t end = text_.find(text_[0], 1);
-    if (end == absl::string_view::npos) return Bad(name_, "a quote in its header is not closed");
-    std::string word(text_.substr(1, end - 1));
-    text_.remove_prefix(end + 1);
-    return word;
-  }
-
-  absl::Status ReadType() {
-    if (Skip("[")) {
-      return absl::UnimplementedError(absl::StrCat(
-          name_, ": holds records (a structured dtype); save each field as an array of its own"));
-    }
-    ONWARD_ASSIGN_OR_RETURN(const std::string descr, Quoted());
-    seen_type_ = true;
-    int64_t size = 0;
-    if (descr.size() < 3 || !absl::SimpleAtoi(descr.substr(2), &size) || size < 0 ||
-        size > (1 << 28)) {
-      if (descr == "|O" || descr == "O") return ObjectError();
-      return Bad(name_, absl::StrCat("unknown type '", descr, "'"));
-    }
-    const char order = descr[0], kind = descr[1];
-    if (kind == 'O') return ObjectError();
-    if (!absl::StrContains("<>|=", order)) {
-      return Bad(name_, absl::StrCat("unknown type '", descr, "'"));
-    }
-    header_.item_bytes = static_cast<int>(size);
-    if (kind == 'U' || kind == 'S') {
-      header_.dtype = DType::kString;
-      header_.utf32 = kind == 'U';
-      header_.item_bytes *= kind == 'U' ? 4 : 1;
-      if (order == '>' && kind == 'U') header_.swap_unit = 4;
-      return absl::OkStatus();
-    }
-    header_.dtype = NumericType(kind, size);
-    if (header_.dtype == DType::kUndefined) {
-      return absl::UnimplementedError(
-          absl::StrCat(name_, ": has elements of type '", descr, "', which no ONNX type matches"));
-    }
-    if (order == '>') header_.swap_unit = static_cast<int>(kind == 'c' ? size / 2 : size);
-    return absl::OkStatus();
-  }
-
-  absl::Status ObjectError() const {
-    return absl::InvalidArgumentError(absl::StrCat(
-        name_,
-        ": holds Python objects, which cannot be loaded safely; convert it to a numeric array"));
-  }
-
-  static DType NumericType(char kind, int64_t size) {
-    switch (kind) {
-      case 'f':
-        return size == 4   ? DType::kFloat
-               : size == 8 ? DType::kDouble
-               : size == 2 ? DType::kFloat16
-                           : DType::kUndefined;
-      case 'i':
-        return size == 8   ? DType::kInt64
-               : size == 4 ? DType::kInt32
-               : size == 2 ? DType::kInt16
-               : size == 1 ? DType::kInt8
-                           : DType::kUndefined;
-      case 'u':
-        return size == 8   ? DType::kUint64
-               : size == 4 ? DType::kUint32
-               : size == 2 ? DType::kUint16
-               : size == 1 ? DType::kUint8
-                           : DType::kUndefined;
-      case 'b':
-        return size == 1 ? DType::kBool : DType::kUndefined;
-      case 'c':
-        return size == 8 ? DType::kComplex64 : size == 16 ? DType::kComplex128 : DType::kUndefined;
-      default:
-        return DType::kUndefined;
-    }
-  }
-
-  absl::Status ReadOrder() {
-    seen_order_ = true;
-    header_.fortran = Skip("True");
-    if (!header_.fortran && !Skip("False")) return Bad(name_, "fortran_order is not True or False");
-    return absl::OkStatus();
-  }
-
-  absl::Status ReadShape() {
-    seen_shape_ = true;
-    if (!Skip("(")) return Bad(name_, "its shape is not a tuple");
-    while (!Skip(")")) {
-      text_ = absl::StripLeadingAsciiWhitespace(text_);
-      size_t digits = 0;
-      while (digits < text_.size() && absl::ascii_isdigit(text_[digits])) ++digits;
-      int64_t dim = 0;
-      if (digits == 0 || !absl::SimpleAtoi(text_.substr(0, digits), &dim)) {
-        return Bad(name_, "its shape holds something other than sizes");
-      }
-      text_.remove_prefix(digits);
-      Skip("L");
-      header_.shape.push_back(dim);
-      if (header_.shape.rank() > 32) return Bad(name_, "it has more than 32 axes");
-      if (!Skip(",")) {
-        if (!Skip(")")) return Bad(name_, "its shape is not a tuple");
-        break;
-      }
-    }
-    return absl::OkStatus();
-  }
-
-  absl::string_view text_;
-  absl::string_view name_;
-  NpyHeader header_;
-  bool seen_type_ = false, seen_order_ = false, seen_shape_ = false;
-};
 
 // Fills exactly `count` bytes or says what is wrong.
 using ReadExactly = std::function<absl::Status(void* to, size_t count)>;
@@ -289,11 +124,11 @@ Tensor FromFortranOrder(const Tensor& t, const Shape& shape, size_t item) {
 absl::StatusOr<Tensor> ReadElements(const NpyHeader& h, absl::string_view name, uint64_t available,
                                     const ReadExactly& read) {
   auto elements = CheckedElements(h.shape.dims());
-  if (!elements.ok()) return Bad(name, elements.status().message());
+  if (!elements.ok()) return NpyError(name, elements.status().message());
   const uint64_t need = static_cast<uint64_t>(*elements) * static_cast<uint64_t>(h.item_bytes);
   if (*elements != 0 &&
       need / static_cast<uint64_t>(*elements) != static_cast<uint64_t>(h.item_bytes)) {
-    return Bad(name, "its shape is too large");
+    return NpyError(name, "its shape is too large");
   }
   if (available != need) {
     return absl::DataLossError(
@@ -322,28 +157,29 @@ absl::StatusOr<Tensor> ReadElements(const NpyHeader& h, absl::string_view name, 
 // Reads an array of `total` bytes in all.
 absl::StatusOr<Tensor> ReadArray(absl::string_view name, uint64_t total, const ReadExactly& read) {
   unsigned char lead[12];
-  if (total < 10) return Bad(name, absl::StrCat("it has only ", total, " bytes"));
+  if (total < 10) return NpyError(name, absl::StrCat("it has only ", total, " bytes"));
   ONWARD_RETURN_IF_ERROR(read(lead, 8));
   if (absl::string_view(reinterpret_cast<char*>(lead), 6) != kMagic) {
-    return Bad(name,
-               absl::StrCat("it starts with ", FirstBytes({reinterpret_cast<char*>(lead), 6}, 6),
-                            ", expected 93 4E 55 4D 50 59"));
+    return NpyError(
+        name, absl::StrCat("it starts with ", FirstBytes({reinterpret_cast<char*>(lead), 6}, 6),
+                           ", expected 93 4E 55 4D 50 59"));
   }
   const int version = lead[6];
   if (version < 1 || version > 3) {
-    return Bad(name, absl::StrCat("format version ", version, ", known are 1 to 3"));
+    return NpyError(name, absl::StrCat("format version ", version, ", known are 1 to 3"));
   }
   const size_t length_bytes = version == 1 ? 2 : 4;
-  if (total < 8 + length_bytes) return Bad(name, "its header is cut off");
+  if (total < 8 + length_bytes) return NpyError(name, "its header is cut off");
   ONWARD_RETURN_IF_ERROR(read(lead + 8, length_bytes));
   uint64_t length = 0;
   for (size_t i = 0; i < length_bytes; ++i) length |= uint64_t{lead[8 + i]} << (8 * i);
   const uint64_t left = total - 8 - length_bytes;
-  if (length > left) return Bad(name, "its header is cut off");
-  if (length > kLongestHeader) return Bad(name, absl::StrCat("a header of ", length, " bytes"));
+  if (length > left) return NpyError(name, "its header is cut off");
+  if (length > kLongestHeader)
+    return NpyError(name, absl::StrCat("a header of ", length, " bytes"));
   std::string text(length, '\0');
   ONWARD_RETURN_IF_ERROR(read(text.data(), text.size()));
-  ONWARD_ASSIGN_OR_RETURN(const NpyHeader header, HeaderReader(text, name).Read());
+  ONWARD_ASSIGN_OR_RETURN(const NpyHeader header, ParseNpyHeader(text, name));
   return ReadElements(header, name, left - length, read);
 }
 
@@ -447,7 +283,7 @@ absl::StatusOr<Written> ToWritten(const Tensor& t) {
 absl::StatusOr<Tensor> ParseNpy(absl::string_view bytes, absl::string_view name) {
   const uint64_t total = bytes.size();
   return ReadArray(name, total, [&](void* to, size_t count) -> absl::Status {
-    if (count > bytes.size()) return Bad(name, "it ends early");
+    if (count > bytes.size()) return NpyError(name, "it ends early");
     if (count > 0) std::memcpy(to, bytes.data(), count);
     bytes.remove_prefix(count);
     return absl::OkStatus();

@@ -117,8 +117,9 @@ class PngFile {
 };
 
 absl::StatusOr<PictureInfo> ProbePng(absl::string_view bytes, absl::string_view name) {
-  if (bytes.size() < 33 || bytes.substr(12, 4) != "IHDR")
+  if (bytes.size() < 33 || bytes.substr(12, 4) != "IHDR") {
     return Damaged(name, "the file is truncated");
+  }
   const auto big = [&](size_t at) {
     int64_t v = 0;
     for (int i = 0; i < 4; ++i) v = v << 8 | static_cast<unsigned char>(bytes[at + i]);
@@ -178,8 +179,9 @@ class JpegFile {
     ONWARD_RETURN_IF_ERROR(CheckSize(name, p.info.height, p.info.width));
     p.pixels.resize(static_cast<size_t>(p.info.height * p.info.width * p.info.channels));
     jpeg_.out_color_space = p.info.channels == 1 ? JCS_GRAYSCALE : JCS_RGB;
-    if (!ReadRows(p.pixels.data(), p.info.width * p.info.channels))
+    if (!ReadRows(p.pixels.data(), p.info.width * p.info.channels)) {
       return Damaged(name, errors_.message);
+    }
     if (errors_.truncated) return Damaged(name, "the file is truncated");
     return p;
   }

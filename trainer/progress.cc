@@ -81,8 +81,9 @@ std::string FormatBar(const ProgressFigures& figures, int width) {
     absl::StrAppend(&tail, "  ", figure);
   }
   const int cells = std::min(width - static_cast<int>(head.size() + tail.size()) - 3, kLargestBar);
-  if (figures.total > 0 && cells >= kSmallestBar)
+  if (figures.total > 0 && cells >= kSmallestBar) {
     absl::StrAppend(&head, " ", DrawBar(fraction, cells));
+  }
   return (head + tail).substr(0, std::max(width, 0));
 }
 

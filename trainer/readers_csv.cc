@@ -64,8 +64,9 @@ absl::StatusOr<Layout> FindLayout(CsvText* text, const DataOptions& options) {
   if (more && IsScikitHeader(first, second.fields.size(), rows - 1)) {
     layout.header = true;
     layout.columns = second.fields.size();
-    for (size_t i = 2; i < first.fields.size(); ++i)
+    for (size_t i = 2; i < first.fields.size(); ++i) {
       layout.class_names.emplace_back(first.fields[i]);
+    }
   } else if (IsHeader(first, second, options)) {
     layout.header = true;
     for (absl::string_view field : first.fields) layout.names.emplace_back(field);
@@ -80,8 +81,9 @@ std::string ColumnName(const Layout& layout, size_t column) {
 }
 
 std::string ColumnList(const Layout& layout) {
-  if (layout.names.empty())
+  if (layout.names.empty()) {
     return absl::StrCat("columns 0 to ", layout.columns - 1, ", without names");
+  }
   if (layout.names.size() > 40) {
     return absl::StrCat(layout.names.size(), " columns, the last is '", layout.names.back(), "'");
   }
@@ -190,8 +192,9 @@ class Table {
       const auto v = CsvNumber(row.fields[c]);
       if (!v) return NotANumber(row, c);
       const float f = static_cast<float>(*v);
-      if (!std::isfinite(f))
+      if (!std::isfinite(f)) {
         return At(row, c, absl::StrCat(row.fields[c], " is too large for a float"));
+      }
       values_.push_back(f);
     }
     if (missing(label_)) return NotANumber(row, label_);

@@ -82,8 +82,9 @@ absl::StatusOr<Tensor> ReadIdxFile(const std::string& path) {
                      "; images start with 00 00 08 03, labels with 00 00 08 01)"));
   }
   const size_t begin = 4 + 4 * static_cast<size_t>(rank);
-  if (bytes.size() < begin)
+  if (bytes.size() < begin) {
     return absl::DataLossError(absl::StrCat(path, ": its IDX header is truncated"));
+  }
   Shape shape;
   for (int i = 0; i < rank; ++i) shape.push_back(Big(bytes.data() + 4 + 4 * i, 4));
   const auto elements = CheckedElements(shape.dims());

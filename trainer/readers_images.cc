@@ -31,8 +31,9 @@ absl::StatusOr<std::vector<std::string>> List(const std::string& folder) {
     std::string name = it->path().filename().string();
     if (!absl::StartsWith(name, ".")) names.push_back(std::move(name));
   }
-  if (error)
+  if (error) {
     return absl::NotFoundError(absl::StrCat(folder, ": cannot be listed: ", error.message()));
+  }
   std::sort(names.begin(), names.end());
   return names;
 }

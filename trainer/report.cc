@@ -138,9 +138,10 @@ std::string ClassTable(const ConfusionMatrix& m, const std::vector<std::string>&
                     Percent(m.f1(c)), "</td></tr>");
   }
   absl::StrAppend(&out, "</table>");
-  if (order.size() < all)
+  if (order.size() < all) {
     absl::StrAppend(&out, "<p class=\"note\">The ", order.size(), " weakest of ", all,
                     " classes.</p>");
+  }
   return out;
 }
 
@@ -170,8 +171,9 @@ std::string ConfusionHtml(const ReportData& data) {
   const std::vector<std::string> names = ClassNames(data);
   const std::string tables =
       absl::StrCat("<div>", ClassTable(m, names), MistakesTable(m, names), "</div>");
-  if (m.classes() > kMostDrawnClasses)
+  if (m.classes() > kMostDrawnClasses) {
     return absl::StrCat("<div class=\"card\">", tables, "</div>");
+  }
   return absl::StrCat("<div class=\"card split\"><div>", RenderConfusion(m, names),
                       "<p class=\"note\">Colour is the share of the row: right answers in one "
                       "colour, mistakes in the "
@@ -206,8 +208,9 @@ std::string FilesHtml(const std::vector<ReportFile>& files) {
   for (const ReportFile& f : files) {
     absl::StrAppend(&out, "<tr><td class=\"k\">", EscapeHtml(f.role), "</td><td><code>",
                     EscapeHtml(f.path), "</code>");
-    if (!f.sha256.empty())
+    if (!f.sha256.empty()) {
       absl::StrAppend(&out, "<br><span class=\"hash\">sha256 ", EscapeHtml(f.sha256), "</span>");
+    }
     absl::StrAppend(&out, "</td><td class=\"n\">",
                     f.bytes < 0 ? "" : absl::StrCat(WithCommas(f.bytes), " bytes"), "</td></tr>");
   }
@@ -227,8 +230,9 @@ absl::StatusOr<PictureInfo> PictureShape(const Shape& shape, bool* channels_last
   const int rank = shape.rank() - 1;
   *channels_last = false;
   const auto small = [](int64_t c) { return c == 1 || c == 3; };
-  if (rank == 3 && small(shape[1]))
+  if (rank == 3 && small(shape[1])) {
     return PictureInfo{shape[2], shape[3], static_cast<int>(shape[1])};
+  }
   if (rank == 3 && small(shape[3])) {
     *channels_last = true;
     return PictureInfo{shape[1], shape[2], static_cast<int>(shape[3])};
@@ -254,11 +258,13 @@ absl::StatusOr<Picture> PictureOf(const Tensor& batch, int64_t row) {
   bool channels_last = false;
   ONWARD_ASSIGN_OR_RETURN(out.info, PictureShape(shape, &channels_last));
   const int64_t count = shape.elements(1, shape.rank()), area = out.info.height * out.info.width;
-  if (count < 1 || area > (1 << 24))
+  if (count < 1 || area > (1 << 24)) {
     return absl::InvalidArgumentError("the examples are empty or too large");
+  }
   const size_t item = DTypeBits(batch.dtype()) / 8;
-  if (item == 0 || batch.dtype() == DType::kString)
+  if (item == 0 || batch.dtype() == DType::kString) {
     return absl::InvalidArgumentError("the examples are not numbers");
+  }
   const Tensor one(batch.dtype(), {count},
                    const_cast<char*>(batch.data<char>()) + row * count * item, nullptr);
   ONWARD_ASSIGN_OR_RETURN(std::vector<double> values, ToDoubles(one));
@@ -294,8 +300,9 @@ std::string RenderReport(const ReportData& data) {
       "img-src data:\">\n<title>",
       title, "</title>\n<style>", kReportStyle, "</style>\n</head>\n<body>\n<main>\n<h1>", title,
       "</h1>\n");
-  if (!data.subtitle.empty())
+  if (!data.subtitle.empty()) {
     absl::StrAppend(&out, "<p class=\"subtitle\">", EscapeHtml(data.subtitle), "</p>\n");
+  }
   absl::StrAppend(&out, FiguresHtml(data.figures), Section("Training", CurvesHtml(data)),
                   Section("Classes", ConfusionHtml(data)),
                   Section("Wrong answers", WrongHtml(data)),

@@ -211,11 +211,13 @@ std::string DrawEndLabels(const Chart& chart, const Frame& frame) {
   }
   std::sort(labels.begin(), labels.end(), [](const Label& a, const Label& b) { return a.y < b.y; });
   constexpr double kApart = 15;
-  for (size_t i = 1; i < labels.size(); ++i)
+  for (size_t i = 1; i < labels.size(); ++i) {
     labels[i].y = std::max(labels[i].y, labels[i - 1].y + kApart);
+  }
   double floor = frame.height - kBottom;
-  for (size_t i = labels.size(); i-- > 0; floor -= kApart)
+  for (size_t i = labels.size(); i-- > 0; floor -= kApart) {
     labels[i].y = std::min(labels[i].y, floor);
+  }
   std::string out;
   for (const Label& l : labels) {
     absl::StrAppend(&out, "<text class=\"end ", l.style, "\" x=\"",
@@ -364,8 +366,9 @@ std::string RenderConfusion(const ConfusionMatrix& matrix, const std::vector<std
   const bool numbers = n <= 25;
   const double cell = n <= 12 ? 46 : numbers ? 30 : std::max(6.0, 600.0 / static_cast<double>(n));
   size_t longest = 1;
-  for (const std::string& name : names)
+  for (const std::string& name : names) {
     longest = std::max(longest, std::min<size_t>(name.size(), 18));
+  }
   const bool labels = cell >= 11;
   const bool slanted = longest > 4 || !numbers;
   const double text = labels ? 7.2 * static_cast<double>(longest) + 10 : 0;

@@ -111,10 +111,12 @@ absl::StatusOr<std::string> Sha256OfFile(const std::string& path) {
   Hasher hasher;
   std::vector<unsigned char> buffer(size_t{1} << 16);
   size_t got = 0;
-  while ((got = std::fread(buffer.data(), 1, buffer.size(), file.get())) > 0)
+  while ((got = std::fread(buffer.data(), 1, buffer.size(), file.get())) > 0) {
     hasher.Add(buffer.data(), got);
-  if (std::ferror(file.get()))
+  }
+  if (std::ferror(file.get())) {
     return absl::UnavailableError(absl::StrCat(path, ": cannot be read"));
+  }
   return hasher.Finish();
 }
 

@@ -22,8 +22,9 @@ constexpr uint64_t kLargestRatio = 1032;
 
 uint64_t Little(absl::string_view bytes, size_t at, int count) {
   uint64_t v = 0;
-  for (int i = 0; i < count; ++i)
+  for (int i = 0; i < count; ++i) {
     v |= uint64_t{static_cast<unsigned char>(bytes[at + i])} << (8 * i);
+  }
   return v;
 }
 

@@ -119,7 +119,7 @@ Node IdentityNode(const std::string& from, const std::string& to) {
 
 // Expands `gradient` inside `graph`, whose nodes are those that do not depend
 // on it.
-absl::Status ExpandOne(const Node& gradient, int number, Graph* graph) {
+absl::Status ExpandOne(const Node& gradient, int number, const NameSet& taken, Graph* graph) {
   std::vector<std::string> xs = gradient.Strings("xs");
   const std::vector<std::string> zs = gradient.Strings("zs");
   std::string y = gradient.String("y", "");
@@ -138,6 +138,7 @@ absl::Status ExpandOne(const Node& gradient, int number, Graph* graph) {
   }
   DifferentiateOptions options;
   options.operators = &Operators();
+  options.reserved.assign(taken.begin(), taken.end());
   auto result = Differentiate(*graph, y, xs, options);
   if (!result.ok()) return Annotate(result.status(), gradient.Describe());
   *graph = std::move(result->graph);
@@ -196,7 +197,7 @@ absl::StatusOr<Graph> ExpandGradients(const Graph& graph) {
     for (size_t i = 0; i < before.size(); ++i) {
       (waits[i] || is_pending(before[i]) ? pending : work.nodes).push_back(std::move(before[i]));
     }
-    ONWARD_RETURN_IF_ERROR(ExpandOne(gradient, number, &work));
+    ONWARD_RETURN_IF_ERROR(ExpandOne(gradient, number, known, &work));
     for (Node& n : pending) work.nodes.push_back(std::move(n));
     for (Node& n : after) work.nodes.push_back(std::move(n));
   }

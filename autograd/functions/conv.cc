@@ -152,7 +152,9 @@ std::optional<Windows> WindowsOf(GraphBuilder& b, const Node& node, const Expr& 
       static_cast<int>(kernel.size()) == axes &&
       std::all_of(kernel.begin(), kernel.end(),
                   [](int64_t k) { return k == -1 || (k >= 1 && k <= INT32_MAX); });
-  if (!strides || !dilations || !pads || !kernel_fits) {
+  bool size_fits = true;  // a tensor has at most 2^48 elements (CheckedElements)
+  for (int i = 0; i < axes; ++i) size_fits &= x.dim(2 + i) <= (int64_t{1} << 48);
+  if (!strides || !dilations || !pads || !kernel_fits || !size_fits) {
     FailAt(b, node, absl::StrCat("kernel_shape, strides, dilations or pads do not fit ", axes,
                                  " spatial axes"));
     return std::nullopt;

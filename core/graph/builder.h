@@ -79,6 +79,8 @@ class GraphBuilder {
   Expr Named(const Expr& e, std::string name);
   void Output(const Expr& e);
   std::string UniqueName(std::string_view base);
+  // Keeps a name from being given to new values.
+  void Reserve(const std::string& name) { used_names_.insert(name); }
 
   // The constant value of a value, where an initializer or Constant node tells.
   const Tensor* ConstantOf(const std::string& value) const;

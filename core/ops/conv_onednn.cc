@@ -2,6 +2,7 @@
 // Convolutions of floats through oneDNN. Layouts are left to oneDNN, with one
 // preference: activations and their gradients are plain or in channel blocks,
 // so that neighbours agree without reorders.
+#include <algorithm>
 #include <memory>
 #include <utility>
 
@@ -18,6 +19,9 @@ using Forward = dnnl::convolution_forward::primitive_desc;
 using Data = dnnl::convolution_backward_data::primitive_desc;
 using Weights = dnnl::convolution_backward_weights::primitive_desc;
 constexpr auto kDirect = dnnl::algorithm::convolution_direct;
+// Windows and pads beyond this are left to the plain kernels: oneDNN computes
+// byte offsets from them in int.
+constexpr int64_t kMaxExtent = 1 << 16;
 
 // A geometry in oneDNN's words.
 struct Problem {
@@ -113,6 +117,16 @@ absl::Status NotServed(const KernelRequest& r) {
   return NodeUnimplemented(r.node, "oneDNN has no fast kernel for this convolution");
 }
 
+absl::Status CheckExtents(const KernelRequest& r, const Window& w) {
+  for (int i = 0; i < w.rank(); ++i) {
+    if (std::max({w.extent(i), w.strides[i], w.pads_begin[i], w.pads_end[i],
+                  w.reached_pad_end(i)}) > kMaxExtent) {
+      return NodeUnimplemented(r.node, "very large windows or pads");
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckRequest(const KernelRequest& r) {
   for (const absl::Span<const ValueSpec>& values : {r.inputs, r.outputs}) {
     for (const ValueSpec& v : values) {
@@ -158,6 +172,7 @@ absl::StatusOr<Kernel> MakeDnnlConv(const KernelRequest& r) {
   ONWARD_RETURN_IF_ERROR(CheckRequest(r));
   ONWARD_ASSIGN_OR_RETURN(const ConvGeometry g, CheckedConv(r, 0, 1));
   ONWARD_RETURN_IF_ERROR(CheckOutput(r, 0, g.y()));
+  ONWARD_RETURN_IF_ERROR(CheckExtents(r, g.window));
   return TryDnnl(r.node, [&]() -> absl::StatusOr<Kernel> {
     const Problem p(g);
     const Forward desc = Choose(p, [&](const DnnlDesc& x, const DnnlDesc& y) {
@@ -182,6 +197,7 @@ absl::StatusOr<Kernel> MakeDnnlConvInputGrad(const KernelRequest& r) {
   ONWARD_RETURN_IF_ERROR(CheckRequest(r));
   ONWARD_ASSIGN_OR_RETURN(const ConvGeometry g, CheckedConvGrad(r, 2, 1));
   ONWARD_RETURN_IF_ERROR(CheckOutput(r, 0, g.x()));
+  ONWARD_RETURN_IF_ERROR(CheckExtents(r, g.window));
   return TryDnnl(r.node, [&]() -> absl::StatusOr<Kernel> {
     const Problem p(g);
     const Forward hint = p.Hint();
@@ -201,6 +217,7 @@ absl::StatusOr<Kernel> MakeDnnlConvWeightGrad(const KernelRequest& r) {
   ONWARD_ASSIGN_OR_RETURN(const ConvGeometry g, CheckedConvGrad(r, 1, 2));
   ONWARD_RETURN_IF_ERROR(CheckOutput(r, 0, g.w()));
   ONWARD_RETURN_IF_ERROR(CheckOutput(r, 1, Shape{g.out_channels}));
+  ONWARD_RETURN_IF_ERROR(CheckExtents(r, g.window));
   return TryDnnl(r.node, [&]() -> absl::StatusOr<Kernel> {
     const Problem p(g);
     const Forward hint = p.Hint();
@@ -233,6 +250,7 @@ absl::StatusOr<Kernel> MakeDnnlConvTranspose(const KernelRequest& r) {
   ONWARD_RETURN_IF_ERROR(CheckRequest(r));
   ONWARD_ASSIGN_OR_RETURN(const ConvGeometry g, CheckedConvTranspose(r));
   ONWARD_RETURN_IF_ERROR(CheckOutput(r, 0, g.x()));
+  ONWARD_RETURN_IF_ERROR(CheckExtents(r, g.window));
   return TryDnnl(r.node, [&]() -> absl::StatusOr<Kernel> {
     const Problem p(g);
     const Forward hint = p.Hint();

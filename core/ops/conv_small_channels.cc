@@ -26,6 +26,7 @@ namespace {
 
 constexpr int64_t kMaxChannels = 4;
 constexpr int64_t kMaxKernelWidth = 7;
+constexpr int64_t kMaxPadding = 4096;  // the padded copy stays small
 constexpr int kLane = kLanes<float>;
 
 struct Axis {
@@ -175,16 +176,22 @@ class SmallWeightGrad {
 }  // namespace
 
 absl::StatusOr<Kernel> MakeSmallConvWeightGrad(const KernelRequest& r) {
+  const auto not_served = [&] {
+    return NodeUnimplemented(r.node, "not a convolution of few channels");
+  };
   for (const ValueSpec& v : r.inputs) {
     if (v.dtype != DType::kFloat || !v.shape.has_value() || !FitsDnnl(*v.shape)) {
-      return NodeUnimplemented(r.node, "serves floats of known shape");
+      return not_served();
     }
   }
   ONWARD_ASSIGN_OR_RETURN(const ConvGeometry g, CheckedConvGrad(r, 1, 2));
   const Window& w = g.window;
   if (g.groups != 1 || g.in_channels > kMaxChannels || w.rank() > 2 ||
       w.kernel.back() > kMaxKernelWidth) {
-    return NodeUnimplemented(r.node, "serves few channels and narrow kernels");
+    return not_served();
+  }
+  for (int i = 0; i < w.rank(); ++i) {
+    if (w.pads_begin[i] > kMaxPadding || w.reached_pad_end(i) > kMaxPadding) return not_served();
   }
   const auto grad = std::make_shared<const SmallWeightGrad>(g);
   Kernel kernel;

@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/status.h"
 #include "core/ops/adapt.h"
-#include "core/ops/integer_math.h"
+#include "core/ops/scalar_math.h"
 #include "core/ops/register.h"
 #include "core/ops/type_list.h"
 

@@ -133,6 +133,7 @@ class Reducer {
 
  private:
   static constexpr int64_t kSteps = 64;         // of a lane before it joins the total
+  static constexpr int64_t kShort = 16;         // elements not worth lanes
   static constexpr int64_t kColumns = 1024;     // results of a task, if the run is kept
   static constexpr int64_t kPieces = 16;        // enough to keep threads busy
   static constexpr int64_t kPieceSize = 16384;  // elements worth a thread
@@ -185,7 +186,7 @@ class Reducer {
   Total FoldRuns(const In* data, In shift, int64_t begin, int64_t end) const {
     constexpr int64_t kBlock = kLanes * kSteps;
     Total total = Fold::template Neutral<Total>();
-    if (plan_.run == plan_.count && end - begin <= kFewLanes) {
+    if (plan_.run == plan_.count && end - begin <= kShort) {
       for (; begin < end; ++begin) {
         total = Fold::Join(total, static_cast<Total>(Map::Apply(data[begin], shift)));
       }
@@ -203,7 +204,7 @@ class Reducer {
         column = 0;
         ++row;
       }
-      steps += n / kLanes + 4;  // the first lanes take the rest, in up to 4 more steps
+      steps += n / kLanes + (n % kLanes + kFewLanes - 1) / kFewLanes;  // of the first lanes
       if (kSpills && steps >= kSteps) {
         total = Gather(lanes, total);
         std::fill(lanes, lanes + kLanes, Fold::template Neutral<Lane>());

@@ -83,7 +83,7 @@ struct TopKShape {
 
 template <bool kLargest, typename T>
 void TopKLanes(const TopKShape& s, int64_t k, const T* x, T* values, int64_t* indices) {
-  using C = ComputeType<T>;
+  using C = std::conditional_t<std::is_same_v<T, bool>, uint8_t, ComputeType<T>>;
   struct Scratch {
     std::vector<C> keys;
     std::vector<Ranked<C>> best;

@@ -114,8 +114,9 @@ TEST_F(DatasetTest, ScalingEqualsDivisionForEveryByte) {
   scratch_.Write("l", Idx(8, {1}, std::string(1, 0)));
   const auto data = Open(absl::StrCat("idx:", scratch_.Path("i"), ",", scratch_.Path("l")));
   const auto batch = Take(*data, {0});
-  for (int i = 0; i < 256; ++i)
+  for (int i = 0; i < 256; ++i) {
     EXPECT_EQ(batch[0].data<float>()[i], static_cast<float>(i) / 255.0f);
+  }
 }
 
 TEST_F(DatasetTest, IdxReadsGzipAndOtherTypes) {
@@ -429,8 +430,9 @@ TEST(ConvertTensor, KeepsValuesOrSaysWhyNot) {
 class SharedDataTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (SharedData("").empty())
+    if (SharedData("").empty()) {
       GTEST_SKIP() << "ONWARD_SHARED is not set: the real data sets are not tested";
+    }
   }
   std::string DescribeSpec(const std::string& spec) {
     const auto data = ParseDataSpec(spec, Split::kTrain);

@@ -104,8 +104,9 @@ TEST(Report, SurvivesNumbersThatAreNotFinite) {
   }
   const std::string html = RenderReport(data);
   EXPECT_THAT(html, HasSubstr("values are not finite"));
-  for (const char* text : {"\"nan", "nan ", "inf ", "Lnan", "Minf"})
+  for (const char* text : {"\"nan", "nan ", "inf ", "Lnan", "Minf"}) {
     EXPECT_THAT(html, Not(HasSubstr(text)));
+  }
   for (double v : {0.0, 1e-300, 1e300, -5.0}) {
     data.steps = {{1, v, NAN, v}};
     ExpectBalanced(RenderReport(data));
