@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "autograd/prepare.h"
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -51,21 +52,20 @@ absl::StatusOr<Graph> InlineRandomFunctions(const Graph& graph, const RuleTable&
 
 class DimNamer {
  public:
-  DimNamer(Graph* graph, const OperatorSet& operators) : graph_(graph), operators_(operators) {}
+  DimNamer(Graph* graph, const OperatorSet& operators, int* next)
+      : graph_(graph), operators_(operators), next_(next) {}
 
   // Infers once more, giving each unknown dimension a name where it first
   // appears; inference carries the names on.
   void Run() {
-    for (const NamedType& in : graph_->inputs) Name(&graph_->types[in.name]);
+    for (const NamedType& in : graph_->inputs) NameDims(&graph_->types[in.name], next_);
     for (const auto& [name, tensor] : graph_->initializers) constants_.emplace(name, tensor);
     for (const Node& node : graph_->nodes) Visit(node);
   }
 
  private:
   void Visit(const Node& node) {
-    if (node.Is("Constant") && node.outputs.size() == 1) {
-      if (const Tensor* t = node.TensorAttribute("value")) constants_.emplace(node.outputs[0], *t);
-    }
+    if (std::optional<Tensor> t = ConstantValue(node)) constants_.emplace(node.outputs[0], *t);
     std::vector<InputFact> facts(node.inputs.size());
     for (size_t i = 0; i < facts.size(); ++i) {
       facts[i].type = graph_->TypeOf(node.inputs[i]);
@@ -77,21 +77,14 @@ class DimNamer {
       if (node.outputs[i].empty()) continue;
       ValueType& type = graph_->types[node.outputs[i]];
       if (types.ok()) type = MergeTypes((*types)[i], type);
-      Name(&type);
-    }
-  }
-
-  void Name(ValueType* type) {
-    if (!type->has_rank) return;
-    for (Dim& dim : type->dims) {
-      if (!dim.known() && dim.symbol.empty()) dim.symbol = absl::StrCat(kDimPrefix, next_++);
+      NameDims(&type, next_);
     }
   }
 
   Graph* graph_;
   const OperatorSet& operators_;
   absl::flat_hash_map<std::string, Tensor> constants_;
-  int next_ = 0;
+  int* next_;
 };
 
 bool HasUnnamedDims(const Graph& graph) {
@@ -116,11 +109,34 @@ bool IsRandom(const Node& node) {
 }
 
 absl::StatusOr<Graph> PrepareForward(const Graph& graph, const OperatorSet& operators,
-                                     const RuleTable& rules) {
+                                     const RuleTable& rules, int* next_dim) {
   ONWARD_ASSIGN_OR_RETURN(Graph forward, InlineRandomFunctions(graph, rules));
   ONWARD_RETURN_IF_ERROR(InferTypes(&forward, operators));
-  if (HasUnnamedDims(forward)) DimNamer(&forward, operators).Run();
+  if (HasUnnamedDims(forward)) DimNamer(&forward, operators, next_dim).Run();
   return forward;
+}
+
+void NameDims(ValueType* type, int* next) {
+  if (!type->has_rank) return;
+  for (Dim& dim : type->dims) {
+    if (!dim.known() && dim.symbol.empty()) dim.symbol = absl::StrCat(kDimPrefix, (*next)++);
+  }
+}
+
+std::optional<Tensor> ConstantValue(const Node& node) {
+  if (!node.Is("Constant") || node.outputs.size() != 1) return std::nullopt;
+  if (const Tensor* t = node.TensorAttribute("value")) return *t;
+  for (const auto& [name, attribute] : node.attributes) {
+    if (auto* i = std::get_if<int64_t>(&attribute.value)) return Tensor::Scalar<int64_t>(*i);
+    if (auto* f = std::get_if<float>(&attribute.value)) return Tensor::Scalar<float>(*f);
+    if (auto* ints = std::get_if<std::vector<int64_t>>(&attribute.value)) {
+      return Tensor::FromValues<int64_t>({static_cast<int64_t>(ints->size())}, *ints);
+    }
+    if (auto* floats = std::get_if<std::vector<float>>(&attribute.value)) {
+      return Tensor::FromValues<float>({static_cast<int64_t>(floats->size())}, *floats);
+    }
+  }
+  return std::nullopt;
 }
 
 void ForgetDimNames(Graph* graph) {

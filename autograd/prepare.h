@@ -4,6 +4,8 @@
 #ifndef ONWARD_AUTOGRAD_PREPARE_H_
 #define ONWARD_AUTOGRAD_PREPARE_H_
 
+#include <optional>
+
 #include "absl/status/statusor.h"
 #include "autograd/rule.h"
 #include "core/graph/graph.h"
@@ -13,11 +15,20 @@ namespace onward {
 
 // A typed copy of `graph`. Calls of model functions that draw random numbers
 // are inlined, since a second evaluation of such a body would draw others.
+// `next_dim` counts the names given.
 absl::StatusOr<Graph> PrepareForward(const Graph& graph, const OperatorSet& operators,
-                                     const RuleTable& rules);
+                                     const RuleTable& rules, int* next_dim);
 
-// Takes the names that PrepareForward gave to dimensions back.
+// Gives names to the unknown dimensions of a value that was added later; `next`
+// counts them.
+void NameDims(ValueType* type, int* next);
+
+// Takes the names that PrepareForward and NameDims gave to dimensions back.
 void ForgetDimNames(Graph* graph);
+
+// The tensor that a Constant node stands for, whichever attribute holds it;
+// nullopt for strings and sparse tensors.
+std::optional<Tensor> ConstantValue(const Node& node);
 
 // Whether two evaluations of the node may differ.
 bool IsRandom(const Node& node);

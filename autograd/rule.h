@@ -59,8 +59,12 @@ class Vjp {
   Expr dy(int i = 0) const;
   // Whether the gradient of input i is wanted: ask only where work is costly.
   bool needs(int i) const { return i < static_cast<int>(needs_.size()) && needs_[i]; }
-  int64_t attr(std::string_view name, int64_t otherwise) const { return node_.Int(name, otherwise); }
-  float attr_float(std::string_view name, float otherwise) const { return node_.Float(name, otherwise); }
+  int64_t attr(std::string_view name, int64_t otherwise) const {
+    return node_.Int(name, otherwise);
+  }
+  float attr_float(std::string_view name, float otherwise) const {
+    return node_.Float(name, otherwise);
+  }
 
  private:
   GraphBuilder& builder_;

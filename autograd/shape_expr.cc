@@ -27,7 +27,7 @@ Fit CompareDims(const Dim& g, const Dim& x) {
 }
 
 struct FitPlan {
-  int lead = 0;  // dimensions that g has in front of x's
+  int lead = 0;                     // dimensions that g has in front of x's
   std::vector<int64_t> inner_axes;  // of g, kept as 1 after summing
   bool expand = false;
   bool undecided = false;
@@ -40,11 +40,20 @@ FitPlan PlanFit(const ValueType& g, const ValueType& x) {
   plan.expand = plan.lead < 0;
   for (int i = std::max(plan.lead, 0); i < g.rank(); ++i) {
     switch (CompareDims(g.dims[i], x.dims[i - plan.lead])) {
-      case Fit::kEqual: break;
-      case Fit::kSum: plan.inner_axes.push_back(i); break;
-      case Fit::kExpand: plan.expand = true; break;
-      case Fit::kUndecided: plan.undecided = true; break;
-      case Fit::kMismatch: plan.mismatch = true; break;
+      case Fit::kEqual:
+        break;
+      case Fit::kSum:
+        plan.inner_axes.push_back(i);
+        break;
+      case Fit::kExpand:
+        plan.expand = true;
+        break;
+      case Fit::kUndecided:
+        plan.undecided = true;
+        break;
+      case Fit::kMismatch:
+        plan.mismatch = true;
+        break;
     }
   }
   return plan;
@@ -157,11 +166,12 @@ Expr FitTo(const Expr& g, const Expr& x) {
   }
   const FitPlan plan = PlanFit(from, to);
   if (plan.mismatch) {
-    return g.builder().Fail(absl::InternalError(
-        absl::StrCat("the gradient has type ", from.ToString(), ", its value '", x.name(),
-                     "' has ", to.ToString())));
+    return g.builder().Fail(
+        absl::InternalError(absl::StrCat("the gradient has type ", from.ToString(), ", its value '",
+                                         x.name(), "' has ", to.ToString())));
   }
-  if (plan.undecided) return WithShapeOf(SumToAtRunTime(plan.expand ? Expand(g, ShapeOf(x)) : g, x), x);
+  if (plan.undecided)
+    return WithShapeOf(SumToAtRunTime(plan.expand ? Expand(g, ShapeOf(x)) : g, x), x);
   Expr sum = SumStatically(g, plan);
   return plan.expand ? ExpandLike(sum, x) : WithShapeOf(sum, x);
 }

@@ -23,18 +23,6 @@ bool HasSubgraph(const Node& node) {
   });
 }
 
-absl::flat_hash_set<std::string> CapturedBySubgraphs(const Graph& graph) {
-  absl::flat_hash_set<std::string> captured;
-  for (const Node& node : graph.nodes) {
-    for (const auto& [name, attribute] : node.attributes) {
-      if (auto* sub = std::get_if<std::shared_ptr<const Graph>>(&attribute.value)) {
-        for (std::string& v : CapturedValues(**sub)) captured.insert(std::move(v));
-      }
-    }
-  }
-  return captured;
-}
-
 // Appends text that two attributes share only if they are equal; false where
 // they are not worth comparing.
 struct AttributeText {
@@ -90,6 +78,18 @@ void Replace(const absl::flat_hash_map<std::string, std::string>& names, std::st
 
 }  // namespace
 
+absl::flat_hash_set<std::string> CapturedBySubgraphs(const std::vector<Node>& nodes) {
+  absl::flat_hash_set<std::string> captured;
+  for (const Node& node : nodes) {
+    for (const auto& [name, attribute] : node.attributes) {
+      if (auto* sub = std::get_if<std::shared_ptr<const Graph>>(&attribute.value)) {
+        for (std::string& v : CapturedValues(**sub)) captured.insert(std::move(v));
+      }
+    }
+  }
+  return captured;
+}
+
 void RemoveUnused(Graph* graph, size_t first, const std::vector<std::string>& wanted) {
   absl::flat_hash_set<std::string> live(wanted.begin(), wanted.end());
   std::vector<Node> kept;
@@ -109,7 +109,7 @@ void RemoveUnused(Graph* graph, size_t first, const std::vector<std::string>& wa
 }
 
 void MergeEqual(Graph* graph, size_t first, std::vector<std::string>* wanted) {
-  const absl::flat_hash_set<std::string> captured = CapturedBySubgraphs(*graph);
+  const absl::flat_hash_set<std::string> captured = CapturedBySubgraphs(graph->nodes);
   absl::flat_hash_map<std::string, size_t> seen;  // fingerprint -> index in `kept`
   absl::flat_hash_map<std::string, std::string> names;
   std::vector<Node> kept;
@@ -120,8 +120,9 @@ void MergeEqual(Graph* graph, size_t first, std::vector<std::string>* wanted) {
     std::optional<std::string> text = Fingerprint(node);
     if (text) {
       auto [it, is_new] = seen.try_emplace(*std::move(text), kept.size());
-      const bool is_captured = std::any_of(node.outputs.begin(), node.outputs.end(),
-                                           [&](const std::string& v) { return captured.contains(v); });
+      const bool is_captured =
+          std::any_of(node.outputs.begin(), node.outputs.end(),
+                      [&](const std::string& v) { return captured.contains(v); });
       if (!is_new && i >= first && !is_captured && Covers(kept[it->second], node)) {
         for (size_t k = 0; k < node.outputs.size(); ++k) {
           if (node.outputs[k].empty()) continue;
@@ -142,7 +143,7 @@ absl::flat_hash_set<std::string> RenamableValues(const Graph& graph, size_t firs
   for (size_t i = first; i < graph.nodes.size(); ++i) {
     values.insert(graph.nodes[i].outputs.begin(), graph.nodes[i].outputs.end());
   }
-  for (const std::string& v : CapturedBySubgraphs(graph)) values.erase(v);
+  for (const std::string& v : CapturedBySubgraphs(graph.nodes)) values.erase(v);
   return values;
 }
 

@@ -13,6 +13,9 @@
 
 namespace onward {
 
+// The values that subgraphs of the nodes read from outside.
+absl::flat_hash_set<std::string> CapturedBySubgraphs(const std::vector<Node>& nodes);
+
 // Removes the generated nodes that no value of `wanted` needs.
 void RemoveUnused(Graph* graph, size_t first, const std::vector<std::string>& wanted);
 

@@ -14,7 +14,8 @@ absl::Status AdamWUpdate(GraphBuilder& b, const OptimizerSpec& spec, const Expr&
                          const Expr& step, absl::Span<const Variable> variables, Updated* updated) {
   const Attributes attributes = {{"alpha", OptionOf(spec, "beta1")},
                                  {"beta", OptionOf(spec, "beta2")},
-                                 {"epsilon", OptionOf(spec, "eps")},
+                                 {"epsilon", OptionOf(spec, "epsilon")},
+                                 {"eps", spec.options.contains("epsilon") && !spec.options.contains("eps") ? 0.0 : OptionOf(spec, "eps")},
                                  {"weight_decay", OptionOf(spec, "weight_decay")}};
   for (const Variable& v : variables) {
     updated->push_back(b.Ops(
@@ -34,7 +35,7 @@ Expr BiasCorrection(GraphBuilder& b, float beta, const Expr& t) {
 // X1 = X * (1 - R*weight_decay)
 // V' = alpha*V + (1-alpha)*G
 // H' = beta*H + (1-beta)*G^2
-// X' = X1 - R / (1 - alpha^T) * V' / (sqrt(H' / (1 - beta^T)) + epsilon)
+// c = sqrt(1 - beta^T);  X' = X1 - R*c / (1 - alpha^T) * V' / (sqrt(H') + epsilon + eps*c)
 std::vector<Expr> AdamWStepBody(GraphBuilder& b, const Node& call,
                                 const std::vector<Expr>& inputs) {
   const float alpha = call.Float("alpha", 0.9f);
@@ -43,10 +44,11 @@ std::vector<Expr> AdamWStepBody(GraphBuilder& b, const Node& call,
   const Expr t = Cast(inputs[1], DType::kDouble);
   const Expr v = Widened(inputs[4]) * alpha + g * (1.0 - alpha);
   const Expr h = Widened(inputs[5]) * beta + g * g * (1.0 - beta);
-  const Expr rate = CastLike(Cast(r, DType::kDouble) / BiasCorrection(b, alpha, t), x);
-  const Expr scale = CastLike(BiasCorrection(b, beta, t), x);
+  const Expr c = Sqrt(BiasCorrection(b, beta, t));
+  const Expr rate = CastLike(Cast(r, DType::kDouble) * c / BiasCorrection(b, alpha, t), x);
+  const Expr small = CastLike(c * call.Float("eps", 1e-8f) + call.Float("epsilon", 0.0f), x);
   const Expr decayed = x * (1 - r * call.Float("weight_decay", 0.01f));
-  const Expr moved = decayed - rate * v / (Sqrt(h / scale) + call.Float("epsilon", 1e-8f));
+  const Expr moved = decayed - rate * v / (Sqrt(h) + small);
   return {CastLike(moved, inputs[2]), CastLike(v, inputs[4]), CastLike(h, inputs[5])};
 }
 
@@ -56,6 +58,7 @@ OptimizerDef AdamWOptimizer() {
   return {.name = "adamw",
           .options = {NumberOption::AtLeast("lr", 1e-3, 0), NumberOption::Fraction("beta1", 0.9),
                       NumberOption::Fraction("beta2", 0.999), NumberOption::Positive("eps", 1e-8),
+                      NumberOption::AtLeast("epsilon", 0, 0),
                       NumberOption::AtLeast("weight_decay", 0.01, 0)},
           .first_step = 1,
           .states = AdamWStates,
@@ -66,7 +69,7 @@ FunctionDef AdamWStepFunction() {
   FunctionDef def;
   def.body = AdamWStepBody;
   def.output_like = {2, 4, 5};
-  def.attributes = {"alpha", "beta", "epsilon", "weight_decay"};
+  def.attributes = {"alpha", "beta", "epsilon", "eps", "weight_decay"};
   return def;
 }
 

@@ -12,7 +12,9 @@
 //   adam      lr=1e-3 beta1=0.9 beta2=0.999 eps=1e-8 weight_decay=0
 //   adamw     lr=1e-3 beta1=0.9 beta2=0.999 eps=1e-8 weight_decay=0.01
 //
-// Options are PyTorch's by name, default and meaning. adam, adagrad, momentum, nesterov
+// Options are PyTorch's by name, default and meaning. adamw:epsilon=E instead of eps adds E
+// before the bias correction, as onnxruntime's AdamW and the standard's Adam do (the latter
+// is what adam:eps means). adam, adagrad, momentum, nesterov
 // and sgd with momentum call the operators of ai.onnx.preview.training; plain sgd and
 // adamw call functions of ai.onward (docs/functions.md). Attributes of ONNX are floats,
 // so options are rounded to float also where variables are doubles.

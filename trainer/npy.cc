@@ -175,8 +175,9 @@ absl::StatusOr<Tensor> ReadArray(absl::string_view name, uint64_t total, const R
   for (size_t i = 0; i < length_bytes; ++i) length |= uint64_t{lead[8 + i]} << (8 * i);
   const uint64_t left = total - 8 - length_bytes;
   if (length > left) return NpyError(name, "its header is cut off");
-  if (length > kLongestHeader)
+  if (length > kLongestHeader) {
     return NpyError(name, absl::StrCat("a header of ", length, " bytes"));
+  }
   std::string text(length, '\0');
   ONWARD_RETURN_IF_ERROR(read(text.data(), text.size()));
   ONWARD_ASSIGN_OR_RETURN(const NpyHeader header, ParseNpyHeader(text, name));

@@ -51,8 +51,9 @@ class HeaderReader {
       return NpyError(name_, "a quoted word is missing in its header");
     }
     const size_t end = text_.find(text_[0], 1);
-    if (end == absl::string_view::npos)
+    if (end == absl::string_view::npos) {
       return NpyError(name_, "a quote in its header is not closed");
+    }
     std::string word(text_.substr(1, end - 1));
     text_.remove_prefix(end + 1);
     return word;
@@ -130,8 +131,9 @@ class HeaderReader {
   absl::Status ReadOrder() {
     seen_order_ = true;
     header_.fortran = Skip("True");
-    if (!header_.fortran && !Skip("False"))
+    if (!header_.fortran && !Skip("False")) {
       return NpyError(name_, "fortran_order is not True or False");
+    }
     return absl::OkStatus();
   }
 

@@ -66,6 +66,7 @@ class Author {
     if (!graph_.IsOutput(output_)) {
       return absl::InvalidArgumentError(absl::StrCat("'", output_, "' is not an output of the model"));
     }
+    Unshare();
     if (options_.head_classes > 0) {
       ONWARD_ASSIGN_OR_RETURN(std::vector<std::string> replaced,
                               ReplaceHead(&graph_, output_, options_.head_classes, options_.seed));
@@ -97,6 +98,16 @@ class Author {
     }
     graph_.nodes = std::move(nodes);
     if (rewritten_) Note("turned weights in Constant nodes into initializers");
+  }
+
+  void Unshare() {
+    std::vector<std::string> names = TrainableInitializers(graph_, output_);
+    for (std::string& name : RunningStatistics(graph_)) names.push_back(std::move(name));
+    const std::vector<std::string> shared = UnshareInitializers(&graph_, names);
+    if (shared.empty()) return;
+    Note(absl::StrCat("gave every reader of ", shared.size(), " uniformly filled initializers (", shared.front(),
+                      shared.size() > 1 ? ", ..." : "", ") a copy of its own: exporters merge equal tensors"));
+    rewritten_ = true;
   }
 
   absl::Status ChooseVariables() {
@@ -384,14 +395,22 @@ std::string LastOperator(const Graph& graph, const std::string& output) {
   return "";
 }
 
+std::vector<std::string> RunningStatistics(const Graph& graph) {
+  std::set<std::string> names;
+  for (const Node& node : graph.nodes) {
+    if (!node.Is("BatchNormalization")) continue;
+    for (int i = 3; i <= 4 && node.HasInput(i); ++i) {
+      if (graph.initializers.contains(node.inputs[i])) names.insert(node.inputs[i]);
+    }
+  }
+  return {names.begin(), names.end()};
+}
+
 std::vector<std::string> TrainableInitializers(const Graph& graph, const std::string& output) {
   Graph part = graph;
   Prune(&part, {output});
-  absl::flat_hash_set<std::string> statistics;
-  for (const Node& node : part.nodes) {
-    if (!node.Is("BatchNormalization")) continue;
-    for (int i = 3; i <= 4 && node.HasInput(i); ++i) statistics.insert(node.inputs[i]);
-  }
+  const std::vector<std::string> running = RunningStatistics(part);
+  const absl::flat_hash_set<std::string> statistics(running.begin(), running.end());
   std::vector<std::string> names;
   for (const auto& [name, tensor] : part.initializers) {
     if (IsFloating(tensor.dtype()) && tensor.shape().rank() > 0 && tensor.elements() > 0 && !statistics.contains(name)) {

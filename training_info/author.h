@@ -50,6 +50,9 @@ absl::StatusOr<AuthorResult> MakeTrainable(const Model& model, const AuthorOptio
 // axis, not running statistics, and the output depends on them.
 std::vector<std::string> TrainableInitializers(const Graph& graph, const std::string& output);
 
+// The running statistics of BatchNormalization among the initializers.
+std::vector<std::string> RunningStatistics(const Graph& graph);
+
 // '*' any characters, '?' one.
 bool MatchesPattern(const std::string& name, const std::string& pattern);
 

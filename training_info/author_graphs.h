@@ -26,6 +26,13 @@ struct TrainingForward {
 // node influences are read from the inference graph instead of copied.
 TrainingForward CopyForward(const Graph& graph, const std::string& output);
 
+// --- shared tensors (unshare.cc)
+
+// Gives every reader of a uniformly filled initializer among `names` a copy of
+// its own; returns the names that were shared. Weights that hold anything but
+// one repeated number are taken to be tied on purpose.
+std::vector<std::string> UnshareInitializers(Graph* graph, const std::vector<std::string>& names);
+
 // --- weights (initialization.cc)
 
 // An initialization graph that draws the named weights afresh, as PyTorch's

@@ -31,11 +31,24 @@ Function AsFunction(const Graph& inference, const Node& call) {
   return function;
 }
 
+bool Defines(const Graph& graph, const std::string& value) {
+  return graph.IsInput(value) || graph.initializers.contains(value) ||
+         std::any_of(graph.nodes.begin(), graph.nodes.end(), [&](const Node& node) {
+           return std::find(node.outputs.begin(), node.outputs.end(), value) != node.outputs.end();
+         });
+}
+
 absl::StatusOr<Graph> CombineByCalls(const Graph& inference, const Graph& algorithm) {
   Graph out = algorithm;
   out.functions = inference.functions;
   for (const auto& [name, tensor] : inference.initializers) out.initializers.emplace(name, tensor);
   out.nodes.clear();
+  // The two graphs have names of their own; the first call keeps the inference
+  // graph's where they are free.
+  const bool free = std::none_of(inference.nodes.begin(), inference.nodes.end(), [&](const Node& node) {
+    return std::any_of(node.outputs.begin(), node.outputs.end(),
+                       [&](const std::string& v) { return !v.empty() && Defines(algorithm, v); });
+  });
   int calls = 0;
   for (const Node& node : algorithm.nodes) {
     if (!IsGraphCall(node)) {
@@ -50,7 +63,7 @@ absl::StatusOr<Graph> CombineByCalls(const Graph& inference, const Graph& algori
     // global because they are not body values.
     const Function function = AsFunction(inference, node);
     ONWARD_ASSIGN_OR_RETURN(std::vector<Node> body,
-                            ExpandCall(function, node, calls == 0 ? "" : absl::StrCat("call", calls, "__")));
+                            ExpandCall(function, node, free && calls == 0 ? "" : absl::StrCat("call", calls, "__")));
     ++calls;
     for (Node& n : body) out.nodes.push_back(std::move(n));
   }

@@ -15,11 +15,23 @@ std::vector<Binding> ReadBindings(const Repeated& entries) {
   return bindings;
 }
 
+// One exporter writes Gradient's domain without its last part.
+constexpr char kShortTrainingDomain[] = "ai.onnx.preview";
+
+void CompleteDomains(Graph* graph) {
+  if (!graph->opsets.contains(kShortTrainingDomain)) return;
+  graph->opsets.emplace(kTrainingDomain, 1);
+  for (Node& node : graph->nodes) {
+    if (node.Is("Gradient", kShortTrainingDomain)) node.domain = std::string(kTrainingDomain);
+  }
+}
+
 }  // namespace
 
 absl::StatusOr<TrainingSpec> ImportTraining(const Model& model) {
   TrainingSpec spec;
   ONWARD_ASSIGN_OR_RETURN(spec.inference, InferenceGraph(model));
+  CompleteDomains(&spec.inference);
   auto note_sparse = [&](const onnx::GraphProto& graph) {
     for (const auto& t : graph.sparse_initializer()) spec.sparse.insert(t.values().name());
   };
@@ -33,6 +45,7 @@ absl::StatusOr<TrainingSpec> ImportTraining(const Model& model) {
         return Annotate(parsed.status(), absl::StrCat("'", model.path(), "', training_info[", index, "].", what));
       }
       *graph = *std::move(parsed);
+      CompleteDomains(graph);
       return absl::OkStatus();
     };
     ONWARD_RETURN_IF_ERROR(read(info.initialization(), "initialization", &entry.initialization));

@@ -17,10 +17,7 @@ namespace {
 
 using NameSet = absl::flat_hash_set<std::string>;
 
-bool IsGradient(const Node& node) {
-  // Some exporters write the domain without its last part.
-  return node.op_type == "Gradient" && (node.domain == kTrainingDomain || node.domain == "ai.onnx.preview");
-}
+bool IsGradient(const Node& node) { return node.Is("Gradient", kTrainingDomain); }
 
 // What a Gradient node refers to beside its inputs.
 std::vector<std::string> NamedBy(const Node& gradient) {
@@ -82,31 +79,32 @@ absl::Status CheckGradientNode(const Node& node, const Graph& graph, const NameS
 
 // Appends a copy of the part of `graph` between the named tensors and y, reading
 // `substitutes` in their place. Returns the copy's name of y.
-std::string CloneBetween(const std::vector<std::string>& names, const std::vector<std::string>& substitutes,
-                         const std::string& y, const std::string& prefix, Graph* graph) {
-  absl::flat_hash_map<std::string, std::string> renamed;
-  for (size_t i = 0; i < names.size(); ++i) renamed[names[i]] = substitutes[i];
-  const size_t count = graph->nodes.size();
-  for (size_t i = 0; i < count; ++i) {
-    const std::vector<std::string> reads = AllInputs(graph->nodes[i]);
-    const bool affected = std::any_of(reads.begin(), reads.end(),
-                                      [&](const std::string& r) { return renamed.contains(r); });
-    const bool produces_name = std::any_of(
-        graph->nodes[i].outputs.begin(), graph->nodes[i].outputs.end(),
-        [&](const std::string& o) { return std::find(names.begin(), names.end(), o) != names.end(); });
-    if (!affected || produces_name) continue;
-    Node copy = graph->nodes[i];
-    for (std::string& in : copy.inputs) {
-      if (auto it = renamed.find(in); it != renamed.end()) in = it->second;
-    }
-    for (std::string& out : copy.outputs) {
-      if (!out.empty()) out = renamed[out] = absl::StrCat(prefix, out);
-    }
-    if (!copy.name.empty()) copy.name = absl::StrCat(prefix, copy.name);
-    graph->nodes.push_back(std::move(copy));
+absl::StatusOr<std::string> CloneBetween(const std::vector<std::string>& names,
+                                         const std::vector<std::string>& substitutes, const std::string& y,
+                                         const Node& gradient, const std::string& prefix, Graph* graph) {
+  Function between;
+  for (const std::string& name : names) between.body.inputs.push_back({name, {}});
+  const NameSet held(names.begin(), names.end());
+  NameSet affected = held;
+  for (const Node& node : graph->nodes) {
+    const std::vector<std::string> reads = AllInputs(node);
+    const bool reads_affected =
+        std::any_of(reads.begin(), reads.end(), [&](const std::string& r) { return affected.contains(r); });
+    const bool produces_held = std::any_of(node.outputs.begin(), node.outputs.end(),
+                                           [&](const std::string& o) { return held.contains(o); });
+    if (!reads_affected || produces_held) continue;
+    affected.insert(node.outputs.begin(), node.outputs.end());
+    affected.erase("");
+    between.body.nodes.push_back(node);
   }
-  auto it = renamed.find(y);
-  return it == renamed.end() ? y : it->second;
+  if (!affected.contains(y)) return y;
+  between.body.outputs.push_back({y, {}});
+  Node call = gradient;
+  call.inputs = substitutes;
+  call.outputs = {absl::StrCat(prefix, y)};
+  ONWARD_ASSIGN_OR_RETURN(std::vector<Node> nodes, ExpandCall(between, call, prefix));
+  for (Node& node : nodes) graph->nodes.push_back(std::move(node));
+  return call.outputs[0];
 }
 
 Node IdentityNode(const std::string& from, const std::string& to) {
@@ -134,7 +132,7 @@ absl::Status ExpandOne(const Node& gradient, int number, const NameSet& taken, G
       graph->nodes.push_back(IdentityNode(gradient.inputs[i], substitutes[i]));
       xs[i] = substitutes[i];
     }
-    y = CloneBetween(names, substitutes, y, prefix, graph);
+    ONWARD_ASSIGN_OR_RETURN(y, CloneBetween(names, substitutes, y, gradient, prefix, graph));
   }
   DifferentiateOptions options;
   options.operators = &Operators();

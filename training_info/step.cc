@@ -61,9 +61,7 @@ absl::StatusOr<std::unique_ptr<TrainingModel>> TrainingModel::Create(Model model
 }
 
 absl::Status TrainingModel::Initialize() {
-  const Variables saved = CopyOf(variables_);
-  ONWARD_ASSIGN_OR_RETURN(const Variables original, CurrentValues(spec_));
-  Restore(original, &variables_);
+  ONWARD_ASSIGN_OR_RETURN(Variables fresh, CurrentValues(spec_));
   for (int k = 0; k < entries(); ++k) {
     const TrainingEntry& entry = spec_.entries[k];
     if (entry.initialization_bindings.empty()) continue;
@@ -75,15 +73,11 @@ absl::Status TrainingModel::Initialize() {
     RunOptions run;
     run.random = random_;
     auto values = session.Run({}, nullptr, run);
-    if (!values.ok()) {
-      Restore(saved, &variables_);
-      return Annotate(values.status(), absl::StrCat("training_info[", k, "].initialization"));
-    }
+    if (!values.ok()) return Annotate(values.status(), absl::StrCat("training_info[", k, "].initialization"));
     for (const Binding& b : entry.initialization_bindings) {
       const Tensor& value = values->at(b.value);
-      Tensor& variable = variables_.at(b.variable);
+      Tensor& variable = fresh.at(b.variable);
       if (value.dtype() != variable.dtype() || value.shape() != variable.shape()) {
-        Restore(saved, &variables_);
         return absl::InvalidArgumentError(absl::StrCat(
             "training_info[", k, "].initialization_binding: '", b.variable, "' is ", DTypeName(variable.dtype()),
             variable.shape().ToString(), ", but '", b.value, "' is ", DTypeName(value.dtype()), value.shape().ToString()));
@@ -91,6 +85,7 @@ absl::Status TrainingModel::Initialize() {
       std::memcpy(variable.raw(), value.raw(), variable.bytes());
     }
   }
+  Restore(fresh, &variables_);
   return absl::OkStatus();
 }
 
@@ -155,9 +150,9 @@ std::vector<NamedType> TrainingModel::StepInputs(int entry, const std::vector<st
   return inputs;
 }
 
-absl::StatusOr<TensorMap> TrainingModel::StepEntry(int entry, const TensorMap& feeds,
-                                                   const std::vector<std::string>& outputs,
-                                                   const std::atomic<bool>* cancel) {
+absl::StatusOr<TensorMap> TrainingModel::RunEntry(int entry, const TensorMap& feeds,
+                                                  const std::vector<std::string>& outputs,
+                                                  const std::atomic<bool>* cancel) {
   Program& program = StepProgram(entry, outputs);
   for (const auto& [name, tensor] : feeds) {
     if (variables_.contains(name)) {
@@ -184,6 +179,18 @@ absl::StatusOr<TensorMap> TrainingModel::StepEntry(int entry, const TensorMap& f
   return result;
 }
 
+absl::StatusOr<TensorMap> TrainingModel::StepEntry(int entry, const TensorMap& feeds,
+                                                   const std::vector<std::string>& outputs,
+                                                   const std::atomic<bool>* cancel) {
+  if (entry < 0 || entry >= entries()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("there is no training_info[", entry, "]: the model has ", entries(), " entries"));
+  }
+  auto result = RunEntry(entry, feeds, outputs, cancel);
+  if (result.ok()) ++random_.step;
+  return result;
+}
+
 absl::StatusOr<TensorMap> TrainingModel::Step(const TensorMap& feeds, const std::vector<std::string>& outputs,
                                               const std::atomic<bool>* cancel) {
   // With one entry a failed run has changed nothing; with several, earlier
@@ -191,7 +198,7 @@ absl::StatusOr<TensorMap> TrainingModel::Step(const TensorMap& feeds, const std:
   const Variables saved = entries() > 1 ? CopyOf(variables_) : Variables{};
   TensorMap all;
   for (int k = 0; k < entries(); ++k) {
-    auto result = StepEntry(k, feeds, outputs, cancel);
+    auto result = RunEntry(k, feeds, outputs, cancel);
     if (!result.ok()) {
       Restore(saved, &variables_);
       return result.status();

@@ -37,7 +37,7 @@ class TrainingModel {
   // If an entry fails, the state is as before the iteration.
   absl::StatusOr<TensorMap> Step(const TensorMap& feeds, const std::vector<std::string>& outputs = {},
                                  const std::atomic<bool>* cancel = nullptr);
-  // One entry alone; the caller minds the order.
+  // One entry alone, as a step of its own; the caller minds the order.
   absl::StatusOr<TensorMap> StepEntry(int entry, const TensorMap& feeds,
                                       const std::vector<std::string>& outputs = {},
                                       const std::atomic<bool>* cancel = nullptr);
@@ -72,6 +72,8 @@ class TrainingModel {
   };
   CompileOptions StepOptions(int entry, const std::vector<std::string>& outputs) const;
   Program& StepProgram(int entry, const std::vector<std::string>& outputs);
+  absl::StatusOr<TensorMap> RunEntry(int entry, const TensorMap& feeds, const std::vector<std::string>& outputs,
+                                     const std::atomic<bool>* cancel);
 
   Model model_;
   const Device& device_;

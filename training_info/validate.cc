@@ -19,6 +19,8 @@ namespace {
 
 using Findings = std::vector<Finding>;
 
+constexpr char kMendFunction[] = "mend the function or its call";
+
 std::string Place(int entry, const std::string& what) { return absl::StrCat("training_info[", entry, "].", what); }
 
 bool Lists(const std::vector<NamedType>& values, const std::string& name) {
@@ -88,11 +90,21 @@ void CheckSparse(const TrainingSpec& spec, int k, Findings* f) {
   check(spec.entries[k].update_bindings, "update_binding");
 }
 
+// Assigning is copying bytes, which strings are not.
+void CheckStrings(const TrainingSpec& spec, Findings* f) {
+  for (const std::string& name : spec.StateVariables()) {
+    const Tensor* variable = spec.FindInitializer(name);
+    if (variable == nullptr || variable->dtype() != DType::kString) continue;
+    f->push_back({"string-variable", "training_info", absl::StrCat("a binding names '", name, "', a tensor of strings"),
+                  "bind numbers"});
+  }
+}
+
 // The inference graph must run by itself.
 void CheckInference(const TrainingSpec& spec, Findings* f) {
   auto inlined = InlineFunctions(spec.inference);
   if (!inlined.ok()) {
-    f->push_back({"bad-function", "graph", std::string(inlined.status().message()), ""});
+    f->push_back({"bad-function", "graph", std::string(inlined.status().message()), kMendFunction});
     return;
   }
   for (Finding& finding : CheckGraph(*inlined)) f->push_back(std::move(finding));
@@ -130,14 +142,16 @@ void CheckAlgorithmInitializers(const TrainingSpec& spec, Findings* f) {
   }
 }
 
-// What the two graphs define must not clash, and inference must run by itself.
+// What the two graphs define must not clash. Where the algorithm calls the
+// inference graph, only variables are common to both.
 void CheckJoin(const TrainingSpec& spec, int k, Findings* f) {
   const Graph& algorithm = spec.entries[k].algorithm;
-  if (UsesGraphCall(algorithm)) return;
   absl::flat_hash_set<std::string> inference;
-  for (const NamedType& in : spec.inference.inputs) inference.insert(in.name);
   for (const auto& [name, tensor] : spec.inference.initializers) inference.insert(name);
-  for (const Node& node : spec.inference.nodes) inference.insert(node.outputs.begin(), node.outputs.end());
+  if (!UsesGraphCall(algorithm)) {
+    for (const NamedType& in : spec.inference.inputs) inference.insert(in.name);
+    for (const Node& node : spec.inference.nodes) inference.insert(node.outputs.begin(), node.outputs.end());
+  }
   inference.erase("");
   auto clash = [&](const std::string& name, const char* what) {
     if (!inference.contains(name)) return;
@@ -171,30 +185,31 @@ void CheckBindingTypes(const TrainingSpec& spec, int k, const Graph& graph,
   }
 }
 
-void CheckTypes(const TrainingSpec& spec, int k, Findings* f) {
-  const TrainingEntry& entry = spec.entries[k];
-  auto check = [&](const Graph& graph, const std::vector<Binding>& bindings, const char* graph_name,
-                   const char* what) {
-    auto inlined = InlineFunctions(graph);
-    if (!inlined.ok()) {
-      f->push_back({"bad-function", Place(k, graph_name), std::string(inlined.status().message()), ""});
-      return;
-    }
-    for (Finding& finding : CheckGraph(*inlined)) {
-      finding.place = absl::StrCat(Place(k, graph_name), ": ", finding.place);
-      f->push_back(std::move(finding));
-    }
-    Graph typed = *std::move(inlined);
-    // Types only sharpen the checks; graphs that cannot be typed are judged when run.
-    if (InferTypes(&typed, Operators()).ok()) CheckBindingTypes(spec, k, typed, bindings, what, f);
-  };
+// A graph as it will run: its nodes, and the types of what is bound.
+void CheckWhole(const TrainingSpec& spec, int k, const Graph& graph, const std::vector<Binding>& bindings,
+                const char* graph_name, const char* binding_name, Findings* f) {
+  auto inlined = InlineFunctions(graph);
+  if (!inlined.ok()) {
+    f->push_back({"bad-function", Place(k, graph_name), std::string(inlined.status().message()), kMendFunction});
+    return;
+  }
+  for (Finding& finding : CheckGraph(*inlined)) {
+    finding.place = absl::StrCat(Place(k, graph_name), ": ", finding.place);
+    f->push_back(std::move(finding));
+  }
+  Graph typed = *std::move(inlined);
+  // Types only sharpen the checks; graphs that cannot be typed are judged when run.
+  if (InferTypes(&typed, Operators()).ok()) CheckBindingTypes(spec, k, typed, bindings, binding_name, f);
+}
+
+void CheckAlgorithm(const TrainingSpec& spec, int k, Findings* f) {
   auto combined = Combine(spec, k);
   if (!combined.ok()) {
-    f->push_back({"cannot-combine", Place(k, "algorithm"), std::string(combined.status().message()), ""});
-  } else {
-    check(*combined, entry.update_bindings, "algorithm", "update_binding");
+    f->push_back({"cannot-combine", Place(k, "algorithm"), std::string(combined.status().message()),
+                  "call the model's graph by its name, with its inputs and outputs"});
+    return;
   }
-  check(entry.initialization, entry.initialization_bindings, "initialization", "initialization_binding");
+  CheckWhole(spec, k, *combined, spec.entries[k].update_bindings, "algorithm", "update_binding", f);
 }
 
 }  // namespace
@@ -202,18 +217,23 @@ void CheckTypes(const TrainingSpec& spec, int k, Findings* f) {
 std::vector<Finding> ValidateTraining(const TrainingSpec& spec) {
   Findings findings;
   CheckInference(spec, &findings);
+  const bool inference_stands = findings.empty();
   CheckUniqueKeys(spec, &findings);
   CheckAlgorithmInitializers(spec, &findings);
+  CheckStrings(spec, &findings);
   for (int k = 0; k < static_cast<int>(spec.entries.size()); ++k) {
-    CheckInitializationInputs(spec.entries[k], k, &findings);
+    const TrainingEntry& entry = spec.entries[k];
+    CheckInitializationInputs(entry, k, &findings);
     CheckKeys(spec, k, &findings);
     CheckValues(spec, k, &findings);
     CheckSparse(spec, k, &findings);
+    const size_t before = findings.size();
     CheckJoin(spec, k, &findings);
+    // What is wrong with the parts, the whole would only repeat.
+    if (inference_stands && findings.size() == before) CheckAlgorithm(spec, k, &findings);
+    CheckWhole(spec, k, entry.initialization, entry.initialization_bindings, "initialization",
+               "initialization_binding", &findings);
   }
-  // A clash of names would be reported again and again by the combined graph.
-  if (!findings.empty()) return findings;
-  for (int k = 0; k < static_cast<int>(spec.entries.size()); ++k) CheckTypes(spec, k, &findings);
   return findings;
 }
 

@@ -12,9 +12,7 @@ namespace {
 Expr Positive(const Expr& x) { return Greater(x, x.builder().Scalar(0, x)); }
 
 // y = max(x, 0);  dx = dy where y > 0, else 0
-Grads ReluVjp(const Vjp& v) {
-  return {v.b().Op("ReluGrad", {v.dy(), v.y()}, {}, kOnwardDomain)};
-}
+Grads ReluVjp(const Vjp& v) { return {v.b().Op("ReluGrad", {v.dy(), v.y()}, {}, kOnwardDomain)}; }
 
 // y = x > 0 ? x : alpha*x;  dx = x > 0 ? dy : alpha*dy
 Grads LeakyReluVjp(const Vjp& v) {
@@ -127,8 +125,8 @@ Grads SwishVjp(const Vjp& v) {
 // dx = dy where |x| > lambd, else 0
 Grads ShrinkVjp(const Vjp& v) {
   const double lambd = v.attr_float("lambd", 0.5f);
-  Expr outside = Or(Less(v.x(), v.b().Scalar(-lambd, v.x())),
-                    Greater(v.x(), v.b().Scalar(lambd, v.x())));
+  Expr outside =
+      Or(Less(v.x(), v.b().Scalar(-lambd, v.x())), Greater(v.x(), v.b().Scalar(lambd, v.x())));
   return {ZeroUnless(outside, v.dy())};
 }
 

@@ -101,7 +101,8 @@ Expr InputGrad(const Vjp& v, const Equation& equation, int input) {
     if (absl::StrContains(present, wanted.letters[k])) {
       found.letters.push_back(wanted.letters[k]);
     } else {
-      constant_axes.push_back(static_cast<int64_t>(k) - static_cast<int64_t>(wanted.letters.size()));
+      constant_axes.push_back(static_cast<int64_t>(k) -
+                              static_cast<int64_t>(wanted.letters.size()));
     }
   }
   const std::string equation_text = absl::StrCat(absl::StrJoin(terms, ","), "->", found.ToString());
@@ -119,9 +120,8 @@ Grads EinsumVjp(const Vjp& v) {
   absl::StatusOr<Equation> equation = ParseEquation(v.node().String("equation", ""));
   if (!equation.ok()) return {v.b().Fail(equation.status())};
   if (static_cast<int>(equation->inputs.size()) != v.inputs()) {
-    return {v.b().Fail(absl::InvalidArgumentError(
-        absl::StrCat("the equation has ", equation->inputs.size(), " operands, the node ",
-                     v.inputs())))};
+    return {v.b().Fail(absl::InvalidArgumentError(absl::StrCat(
+        "the equation has ", equation->inputs.size(), " operands, the node ", v.inputs())))};
   }
   Grads grads(v.inputs());
   for (int i = 0; i < v.inputs(); ++i) {

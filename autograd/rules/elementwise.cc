@@ -215,10 +215,13 @@ void RegisterElementwiseRules(RuleTable& table) {
   table.Add("Cast", SameVjp);
   table.Add("CastLike", SameVjp);
   table.Add("Identity", SameVjp);
-  for (const char* op :
-       {"Floor", "Ceil", "Round", "Sign", "IsNaN", "IsInf", "Equal", "Greater", "GreaterOrEqual",
-        "Less", "LessOrEqual", "And", "Or", "Xor", "Not", "BitShift", "BitwiseAnd", "BitwiseOr",
-        "BitwiseXor", "BitwiseNot", "BitCast"}) {
+  for (const char* op : {"Floor",      "Ceil",        "Round",
+                         "Sign",       "IsNaN",       "IsInf",
+                         "Equal",      "Greater",     "GreaterOrEqual",
+                         "Less",       "LessOrEqual", "And",
+                         "Or",         "Xor",         "Not",
+                         "BitShift",   "BitwiseAnd",  "BitwiseOr",
+                         "BitwiseXor", "BitwiseNot",  "BitCast"}) {
     table.AddZero(op);
   }
 }

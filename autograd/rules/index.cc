@@ -16,13 +16,12 @@ Expr GatherGrad(const Expr& dy, const Expr& indices, const Expr& data, int64_t a
   GraphBuilder& b = dy.builder();
   // The function needs a rank; without one the positions take the same way.
   if (data.rank() < 0) return AddAtPositions(dy, Gather(FlatPositions(data), indices, axis), data);
-  return WithShapeOf(b.Op("GatherGrad", {dy, indices, data}, {{"axis", axis}}, kOnwardDomain), data);
+  return WithShapeOf(b.Op("GatherGrad", {dy, indices, data}, {{"axis", axis}}, kOnwardDomain),
+                     data);
 }
 
 // y = data[indices] along axis;  ddata = dy added up at indices
-Grads GatherVjp(const Vjp& v) {
-  return {GatherGrad(v.dy(), v.x(1), v.x(0), v.attr("axis", 0))};
-}
+Grads GatherVjp(const Vjp& v) { return {GatherGrad(v.dy(), v.x(1), v.x(0), v.attr("axis", 0))}; }
 
 // y[i] = data[indices[i]] along axis;  ddata = zeros, += dy at indices
 Grads GatherElementsVjp(const Vjp& v) {
@@ -40,9 +39,9 @@ Grads GatherNDVjp(const Vjp& v) {
         v.b().Op("GatherND", {FlatPositions(v.x(0)), v.x(1)}, {{"batch_dims", batch_dims}});
     return {AddAtPositions(v.dy(), positions, v.x(0))};
   }
-  return {WithShapeOf(v.b().Op("ScatterND", {FullLike(v.x(0), 0), v.x(1), v.dy()},
-                               {{"reduction", "add"}}),
-                      v.x(0))};
+  return {WithShapeOf(
+      v.b().Op("ScatterND", {FullLike(v.x(0), 0), v.x(1), v.dy()}, {{"reduction", "add"}}),
+      v.x(0))};
 }
 
 // y = data with updates placed (none) or added (add) at indices
@@ -57,10 +56,10 @@ Grads ScatterVjp(const Vjp& v, std::string_view scatter, std::string_view gather
   }
   Grads grads(3);
   if (v.needs(0)) {
-    grads[0] = reduction == "add"
-                   ? v.dy()
-                   : WithShapeOf(v.b().Op(scatter, {v.dy(), v.x(1), FullLike(v.x(2), 0)}, axis),
-                                 v.x(0));
+    grads[0] =
+        reduction == "add"
+            ? v.dy()
+            : WithShapeOf(v.b().Op(scatter, {v.dy(), v.x(1), FullLike(v.x(2), 0)}, axis), v.x(0));
   }
   if (v.needs(2)) grads[2] = WithShapeOf(v.b().Op(gather, {v.dy(), v.x(1)}, axis), v.x(2));
   return grads;

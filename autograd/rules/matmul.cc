@@ -79,9 +79,9 @@ Grads RowsTimesMatrix(const Vjp& v) {
 Grads MatMulVjp(const Vjp& v) {
   const int a = v.x(0).rank(), b = v.x(1).rank();
   if (a < 1 || b < 1) {
-    return {v.b().Fail(absl::UnimplementedError(absl::StrCat(
-        "the gradient of MatMul needs the ranks of '", v.x(0).name(), "' and '", v.x(1).name(),
-        "'; declare the shapes of the model's inputs")))};
+    return {v.b().Fail(absl::UnimplementedError(
+        absl::StrCat("the gradient of MatMul needs the ranks of '", v.x(0).name(), "' and '",
+                     v.x(1).name(), "'; declare the shapes of the model's inputs")))};
   }
   if (a == 1 && b == 1) return {v.dy() * v.x(1), v.dy() * v.x(0)};
   if (a == 1) return VectorTimesMatrix(v);

@@ -71,9 +71,7 @@ Grads ReduceProdVjp(const Vjp& v) {
 }
 
 // y = sum(|x|);  dx = dy * sign(x)
-Grads ReduceL1Vjp(const Vjp& v) {
-  return {WithShapeOf(Kept(v, v.dy()) * Sign(v.x(0)), v.x(0))};
-}
+Grads ReduceL1Vjp(const Vjp& v) { return {WithShapeOf(Kept(v, v.dy()) * Sign(v.x(0)), v.x(0))}; }
 
 // y = sqrt(sum(x^2));  dx = dy * x / y, and 0 where y = 0
 Grads ReduceL2Vjp(const Vjp& v) {
@@ -83,9 +81,7 @@ Grads ReduceL2Vjp(const Vjp& v) {
 }
 
 // y = log(sum(x));  dx = dy / sum(x) = dy * exp(-y)
-Grads ReduceLogSumVjp(const Vjp& v) {
-  return {ExpandLike(Kept(v, v.dy() * Exp(-v.y())), v.x(0))};
-}
+Grads ReduceLogSumVjp(const Vjp& v) { return {ExpandLike(Kept(v, v.dy() * Exp(-v.y())), v.x(0))}; }
 
 // y = log(sum(exp(x)));  dx = dy * exp(x - y)
 Grads ReduceLogSumExpVjp(const Vjp& v) {
@@ -100,9 +96,9 @@ Grads ReduceSumSquareVjp(const Vjp& v) {
 // y_i = sum of x_j for j <= i;  dx_j = sum of dy_i for i >= j: the same sum from
 // the other end (exclusive likewise)
 Grads CumSumVjp(const Vjp& v) {
-  return {v.b().Op("CumSum", {v.dy(), v.x(1)},
-                   {{"exclusive", v.attr("exclusive", 0)},
-                    {"reverse", v.attr("reverse", 0) != 0 ? 0 : 1}})};
+  return {v.b().Op(
+      "CumSum", {v.dy(), v.x(1)},
+      {{"exclusive", v.attr("exclusive", 0)}, {"reverse", v.attr("reverse", 0) != 0 ? 0 : 1}})};
 }
 
 }  // namespace

@@ -120,7 +120,8 @@ bool HasUnitSteps(const Vjp& v) {
 }
 
 // What Pad has to add in front and behind to undo a Slice with unit steps.
-std::optional<std::vector<int64_t>> StaticSlicePads(const Vjp& v, const std::vector<int64_t>& axes) {
+std::optional<std::vector<int64_t>> StaticSlicePads(const Vjp& v,
+                                                    const std::vector<int64_t>& axes) {
   const std::optional<std::vector<int64_t>> starts = ConstantInts(v, 1);
   if (!starts || starts->size() != axes.size()) return std::nullopt;
   std::vector<int64_t> before, after;
@@ -169,9 +170,8 @@ Grads SliceVjp(const Vjp& v) {
   if (axes && axes->size() == 1 && v.x(0).rank() >= 0) {
     Expr length = Squeeze(DimVector(v.x(0), (*axes)[0]), {0});
     Expr all = b.Op("Range", {b.Int(0), length, b.Int(1)});
-    Expr axis0 = v.x(1).dtype() == DType::kInt32
-                     ? b.Constant(Tensor::FromValues<int32_t>({1}, {0}))
-                     : b.Ints({0});
+    Expr axis0 = v.x(1).dtype() == DType::kInt32 ? b.Constant(Tensor::FromValues<int32_t>({1}, {0}))
+                                                 : b.Ints({0});
     Expr read = Slice(all, v.x(1), v.x(2), axis0, steps);
     Expr dx = b.Op("GatherGrad", {v.dy(), read, v.x(0)}, {{"axis", (*axes)[0]}}, kOnwardDomain);
     return {WithShapeOf(dx, v.x(0))};
@@ -238,8 +238,9 @@ Grads DepthToSpaceVjp(const Vjp& v) {
 
 // y = x with blocks of space moved to channels;  dx = the way back
 Grads SpaceToDepthVjp(const Vjp& v) {
-  Expr dx = v.b().Op("DepthToSpace", {v.dy()},
-                     {{"blocksize", v.attr("blocksize", 1)}, {"mode", v.node().String("mode", "DCR")}});
+  Expr dx =
+      v.b().Op("DepthToSpace", {v.dy()},
+               {{"blocksize", v.attr("blocksize", 1)}, {"mode", v.node().String("mode", "DCR")}});
   return {WithShapeOf(dx, v.x())};
 }
 
@@ -252,8 +253,9 @@ Grads TriluVjp(const Vjp& v) {
 // y = x with the first seq_lens[b] steps of each batch turned round; its own
 // inverse
 Grads ReverseSequenceVjp(const Vjp& v) {
-  return {v.b().Op("ReverseSequence", {v.dy(), v.x(1)},
-                   {{"batch_axis", v.attr("batch_axis", 1)}, {"time_axis", v.attr("time_axis", 0)}})};
+  return {
+      v.b().Op("ReverseSequence", {v.dy(), v.x(1)},
+               {{"batch_axis", v.attr("batch_axis", 1)}, {"time_axis", v.attr("time_axis", 0)}})};
 }
 
 // y_i = start + i*delta;  dstart = sum(dy), ddelta = sum(i * dy)

@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Arithmetic on two or more tensors: Add to Mod, the variadic Min, Max, Sum and
 // Mean, PRelu and Clip. Pow is in pow.cc.
+#include <algorithm>
 #include <cmath>
 #include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
 
 #include "absl/algorithm/container.h"
+#include "absl/strings/str_cat.h"
 #include "core/base/status.h"
 #include "core/ops/elementwise.h"
 #include "core/ops/pow.h"

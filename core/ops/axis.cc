@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/parallel.h"
 #include "core/base/status.h"
+#include "core/ops/axis_view.h"
 #include "core/ops/elementwise.h"
 #include "core/ops/movement.h"
 #include "core/ops/reduce.h"
@@ -19,29 +20,19 @@ namespace {
 constexpr int64_t kColumns = 256;
 constexpr int64_t kGrain = 16384;  // elements worth a thread
 
-struct AxisView {
-  int64_t outer, n, inner;
-  AxisView(const Shape& shape, int axis)
-      : outer(shape.elements(0, axis)),
-        n(shape[axis]),
-        inner(shape.elements(axis + 1, shape.rank())) {}
-
-  // Calls body(start, outer index, first column, columns) for each group of
-  // neighbouring columns; `start` is where it begins in the data.
-  template <typename Body>
-  void ForColumns(const Body& body) const {
-    const int64_t tiles = (inner + kColumns - 1) / kColumns;
-    const int64_t work = std::max<int64_t>(1, n * std::min(inner, kColumns));
-    ParallelFor(outer * tiles, std::max<int64_t>(1, kGrain / work),
-                [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        const int64_t column = i % tiles * kColumns;
-        body(i / tiles * n * inner + column, i / tiles, column,
-             std::min(kColumns, inner - column));
-      }
-    });
-  }
-};
+// Calls body(o, column, width) for each group of `width` neighbouring columns.
+template <typename Body>
+void ForTiles(const AxisView& view, const Body& body) {
+  const int64_t tiles = (view.inner + kColumns - 1) / kColumns;
+  const int64_t work = std::max<int64_t>(1, view.n * std::min(view.inner, kColumns));
+  ParallelFor(view.outer * tiles, std::max<int64_t>(1, kGrain / work),
+              [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t column = i % tiles * kColumns;
+      body(i / tiles, column, std::min(kColumns, view.inner - column));
+    }
+  });
+}
 
 // Whether x takes the place of `best`; NaN is larger and smaller than anything,
 // as in numpy.
@@ -57,9 +48,9 @@ bool Takes(T x, T best) {
 template <bool kMax, bool kLast, typename T>
 void ArgRun(const AxisView& view, const Tensor& data, Tensor& out) {
   using C = ComputeType<T>;
-  view.ForColumns([&](int64_t start, int64_t outer, int64_t column, int64_t width) {
-    const T* x = data.data<T>() + start;
-    int64_t* result = out.data<int64_t>() + outer * view.inner + column;
+  ForTiles(view, [&](int64_t o, int64_t column, int64_t width) {
+    const T* x = data.data<T>() + view.Offset(o, column);
+    int64_t* result = out.data<int64_t>() + o * view.inner + column;
     if (view.inner == 1) {
       C best = C(x[0]);
       int64_t index = 0;
@@ -138,9 +129,9 @@ struct TimesStep {
 template <typename Step, typename T>
 void CumulateRun(const AxisView& view, CumulateOptions options, const Tensor& data, Tensor& out) {
   using Carry = std::conditional_t<std::is_integral_v<T>, T, double>;
-  view.ForColumns([&](int64_t start, int64_t, int64_t, int64_t width) {
-    const T* x = data.data<T>() + start;
-    T* y = out.data<T>() + start;
+  ForTiles(view, [&](int64_t o, int64_t column, int64_t width) {
+    const T* x = data.data<T>() + view.Offset(o, column);
+    T* y = out.data<T>() + view.Offset(o, column);
     // The element is read before y, which may be the same memory, changes.
     const auto step = [&](Carry& carry, int64_t i) {
       const Carry next = Step::Next(carry, static_cast<Carry>(x[i]));

@@ -37,9 +37,8 @@ void ForParts(const Parts& parts, const Copy& copy) {
   for (int64_t r = 0; r < parts.rows; ++r) {
     int64_t at = 0;
     for (size_t i = 0; i < parts.lengths.size(); ++i) {
-      ParallelFor(parts.lengths[i], MoveGrain<T>(), [&](int64_t begin, int64_t end) {
-        copy(i, r, at + begin, begin, end - begin);
-      });
+      ParallelFor(parts.lengths[i], MoveGrain<T>(),
+                  [&](int64_t begin, int64_t end) { copy(i, r, at + begin, begin, end - begin); });
       at += parts.lengths[i];
     }
   }
@@ -49,8 +48,7 @@ template <typename T>
 void ConcatRows(const Parts& parts, const KernelCall& call, Tensor& output) {
   T* whole = output.data<T>();
   ForParts<T>(parts, [&](size_t i, int64_t r, int64_t at, int64_t from, int64_t n) {
-    CopyRun(whole + r * parts.row + at,
-            call.inputs[i]->data<T>() + r * parts.lengths[i] + from, n);
+    CopyRun(whole + r * parts.row + at, call.inputs[i]->data<T>() + r * parts.lengths[i] + from, n);
   });
 }
 
@@ -70,10 +68,10 @@ absl::StatusOr<Kernel> MakeConcat(const KernelRequest& request) {
     Shape rest = request.in(i);
     if (rest.rank() == out.rank()) rest[*axis] = out[*axis];
     if (rest != out) {
-      return NodeError(request.node, absl::StrCat("input ", i, " has shape ",
-                                                  request.in(i).ToString(), ", input 0 has ",
-                                                  request.in(0).ToString(),
-                                                  ": they differ outside axis ", *axis));
+      return NodeError(
+          request.node,
+          absl::StrCat("input ", i, " has shape ", request.in(i).ToString(), ", input 0 has ",
+                       request.in(0).ToString(), ": they differ outside axis ", *axis));
     }
     parts.lengths.push_back(request.in(i)[*axis] * inner);
     parts.row += parts.lengths.back();

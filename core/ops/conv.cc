@@ -139,9 +139,13 @@ template <typename T>
 class PlainConv {
  public:
   explicit PlainConv(const ConvGeometry& g)
-      : g_(g), patches_(g), x_size_(g.in_channels / g.groups * g.window.in_elements()),
-        w_size_(g.out_channels / g.groups * patches_.rows()), out_(g.window.out_elements()),
-        channels_(g.out_channels / g.groups), parts_(Threads()) {
+      : g_(g),
+        patches_(g),
+        x_size_(g.in_channels / g.groups * g.window.in_elements()),
+        w_size_(g.out_channels / g.groups * patches_.rows()),
+        out_(g.window.out_elements()),
+        channels_(g.out_channels / g.groups),
+        parts_(Threads()) {
     const int64_t row_bytes = std::max<int64_t>(patches_.rows(), 1) * sizeof(T);
     piece_ = std::clamp<int64_t>(kColumnBytes / row_bytes, 8, std::max<int64_t>(out_, 8));
   }
@@ -178,8 +182,7 @@ class PlainConv {
       }
       ForPieces([&](int64_t begin, int64_t end) {
         const int64_t n = end - begin;
-        Columns(columns, n).noalias() =
-            Weights(w, group).transpose() * Gradient(dy, job, begin, n);
+        Columns(columns, n).noalias() = Weights(w, group).transpose() * Gradient(dy, job, begin, n);
         patches_.Fold(columns, dx_job, begin, end);
       });
     });
@@ -284,8 +287,8 @@ absl::StatusOr<Kernel> MakePlainConv(const KernelRequest& r) {
 absl::StatusOr<Kernel> MakePlainConvTranspose(const KernelRequest& r) {
   ONWARD_ASSIGN_OR_RETURN(const ConvGeometry g, CheckedConvTranspose(r));
   return MakePlain(r, g, []<typename T>(const PlainConv<T>& conv, const KernelCall& call) {
-    conv.Data(call.inputs[0]->data<T>(), call.inputs[1]->data<T>(),
-              DataOf<T>(InputOrNull(call, 2)), call.outputs[0]->data<T>(), call.workspace);
+    conv.Data(call.inputs[0]->data<T>(), call.inputs[1]->data<T>(), DataOf<T>(InputOrNull(call, 2)),
+              call.outputs[0]->data<T>(), call.workspace);
   });
 }
 
@@ -311,8 +314,8 @@ absl::StatusOr<Kernel> MakePlainWeightGrad(const KernelRequest& r) {
 
 absl::Status CheckBias(const KernelRequest& r, int64_t channels) {
   if (!r.HasInput(2) || r.in(2) == Shape{channels}) return absl::OkStatus();
-  return NodeError(r.node, absl::StrCat("bias of shape ", r.in(2).ToString(), ", expected [",
-                                        channels, "]"));
+  return NodeError(
+      r.node, absl::StrCat("bias of shape ", r.in(2).ToString(), ", expected [", channels, "]"));
 }
 
 absl::Status CheckInputs(const KernelRequest& r, int count) {
@@ -363,12 +366,12 @@ void RegisterConvKernels(KernelTable& table) {
   table.Add("ConvTranspose", {"onednn", 1, MakeDnnlConvTranspose, "float"});
   table.Add("ConvTranspose", {"eigen", 1, Adapt(MakePlainConvTranspose, transpose), kTypes});
   table.Add("ConvInputGrad", {"onednn", 1, MakeDnnlConvInputGrad, "float"}, kOnwardDomain);
-  table.Add("ConvInputGrad",
-            {"eigen", 1, Adapt(MakePlainInputGrad, LikeInput(2), {{2}}), kTypes}, kOnwardDomain);
+  table.Add("ConvInputGrad", {"eigen", 1, Adapt(MakePlainInputGrad, LikeInput(2), {{2}}), kTypes},
+            kOnwardDomain);
   table.Add("ConvWeightGrad", {"direct", 1, MakeSmallConvWeightGrad, "float"}, kOnwardDomain);
   table.Add("ConvWeightGrad", {"onednn", 1, MakeDnnlConvWeightGrad, "float"}, kOnwardDomain);
-  table.Add("ConvWeightGrad",
-            {"eigen", 1, Adapt(MakePlainWeightGrad, weight_grad, {{2}}), kTypes}, kOnwardDomain);
+  table.Add("ConvWeightGrad", {"eigen", 1, Adapt(MakePlainWeightGrad, weight_grad, {{2}}), kTypes},
+            kOnwardDomain);
 }
 
 }  // namespace onward

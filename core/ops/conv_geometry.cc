@@ -31,9 +31,9 @@ absl::StatusOr<Window::Dims> IntsAttribute(const Node& node, std::string_view na
   }
   for (int64_t v : values) {
     if (v < low || v > high) {
-      return NodeError(node, absl::StrCat("attribute ", std::string(name), " = [",
-                                          absl::StrJoin(values, ", "), "]: each value must lie in [",
-                                          low, ", ", high, "]"));
+      return NodeError(
+          node, absl::StrCat("attribute ", std::string(name), " = [", absl::StrJoin(values, ", "),
+                             "]: each value must lie in [", low, ", ", high, "]"));
     }
   }
   return Window::Dims(values.begin(), values.end());
@@ -49,9 +49,9 @@ absl::StatusOr<Window> ReadWindow(const Node& node, const Shape& x, Window::Dims
   ONWARD_ASSIGN_OR_RETURN(g.dilations, IntsAttribute(node, "dilations", rank, 1, 1));
   for (int i = 0; i < rank; ++i) {
     if (g.kernel[i] < 1 || g.kernel[i] > kMaxExtent || g.extent(i) > kMaxExtent) {
-      return NodeError(node, absl::StrCat("kernel [", absl::StrJoin(g.kernel, ", "),
-                                          "] with dilations [", absl::StrJoin(g.dilations, ", "),
-                                          "] is empty or too large"));
+      return NodeError(node,
+                       absl::StrCat("kernel [", absl::StrJoin(g.kernel, ", "), "] with dilations [",
+                                    absl::StrJoin(g.dilations, ", "), "] is empty or too large"));
     }
   }
   return g;
@@ -100,9 +100,9 @@ absl::Status CompleteForward(const Node& node, bool ceil_mode, Window& g) {
     const int64_t room = g.in[i] + g.pads_begin[i] + g.pads_end[i] - g.extent(i) +
                          (ceil_mode ? g.strides[i] - 1 : 0);
     if (room < 0) {
-      return NodeError(node, absl::StrCat("the kernel covers ", g.extent(i),
-                                          " elements on spatial axis ", i, ", the padded input has ",
-                                          g.in[i] + g.pads_begin[i] + g.pads_end[i]));
+      return NodeError(
+          node, absl::StrCat("the kernel covers ", g.extent(i), " elements on spatial axis ", i,
+                             ", the padded input has ", g.in[i] + g.pads_begin[i] + g.pads_end[i]));
     }
     g.out[i] = room / g.strides[i] + 1;
     // A window that would start in the padding at the end does not count.
@@ -174,10 +174,10 @@ absl::StatusOr<ConvGeometry> GeometryOfConv(const Node& node, const Shape& x, co
   ONWARD_ASSIGN_OR_RETURN(g.groups, ReadGroups(node, g.in_channels, "input"));
   ONWARD_RETURN_IF_ERROR(ReadGroups(node, g.out_channels, "output").status());
   if (w[1] != g.in_channels / g.groups) {
-    return NodeError(node, absl::StrCat("weights of shape ", w.ToString(), " expect ", w[1],
-                                        " input channels per group, the input ", x.ToString(),
-                                        " with group = ", g.groups, " has ",
-                                        g.in_channels / g.groups));
+    return NodeError(node,
+                     absl::StrCat("weights of shape ", w.ToString(), " expect ", w[1],
+                                  " input channels per group, the input ", x.ToString(),
+                                  " with group = ", g.groups, " has ", g.in_channels / g.groups));
   }
   ONWARD_ASSIGN_OR_RETURN(Window::Dims kernel, KernelOfWeights(node, w));
   ONWARD_ASSIGN_OR_RETURN(g.window, ReadWindow(node, x, std::move(kernel)));
@@ -194,9 +194,9 @@ absl::StatusOr<ConvGeometry> GeometryOfConvTranspose(const Node& node, const Sha
   g.out_channels = x[1];
   ONWARD_ASSIGN_OR_RETURN(g.groups, ReadGroups(node, g.out_channels, "input"));
   if (w[0] != g.out_channels) {
-    return NodeError(node, absl::StrCat("weights of shape ", w.ToString(), " expect ", w[0],
-                                        " input channels, the input ", x.ToString(), " has ",
-                                        g.out_channels));
+    return NodeError(
+        node, absl::StrCat("weights of shape ", w.ToString(), " expect ", w[0],
+                           " input channels, the input ", x.ToString(), " has ", g.out_channels));
   }
   ONWARD_RETURN_IF_ERROR(CheckSize(node, Shape{w[1], g.groups}));
   g.in_channels = w[1] * g.groups;
@@ -211,8 +211,8 @@ absl::StatusOr<ConvGeometry> GeometryOfConvTranspose(const Node& node, const Sha
                           IntsAttribute(node, "output_padding", rank, 0, 0));
   ONWARD_ASSIGN_OR_RETURN(const Window::Dims wanted,
                           IntsAttribute(node, "output_shape", rank, 1, 0, kMaxExtent));
-  const bool same = (auto_pad == AutoPad::kSameUpper || auto_pad == AutoPad::kSameLower) &&
-                    !node.Has("pads");
+  const bool same =
+      (auto_pad == AutoPad::kSameUpper || auto_pad == AutoPad::kSameLower) && !node.Has("pads");
   for (int i = 0; i < rank; ++i) {
     const int64_t full = win.strides[i] * (win.out[i] - 1) + extra[i] + win.extent(i);
     const bool upper = auto_pad == AutoPad::kSameUpper;
@@ -221,11 +221,10 @@ absl::StatusOr<ConvGeometry> GeometryOfConvTranspose(const Node& node, const Sha
     } else if (same) {
       SplitPad(win, i, std::max<int64_t>(win.extent(i) - win.strides[i], 0), upper);
     }
-    win.in[i] = node.Has("output_shape") ? wanted[i]
-                                         : full - win.pads_begin[i] - win.pads_end[i];
+    win.in[i] = node.Has("output_shape") ? wanted[i] : full - win.pads_begin[i] - win.pads_end[i];
     if (win.in[i] < 0 || (win.in[i] == 0 && win.out[i] > 0)) {
-      return NodeError(node, absl::StrCat("the output would have size ", win.in[i],
-                                          " on spatial axis ", i));
+      return NodeError(
+          node, absl::StrCat("the output would have size ", win.in[i], " on spatial axis ", i));
     }
   }
   ONWARD_RETURN_IF_ERROR(CheckSize(node, g.x()));

@@ -6,7 +6,6 @@
 #include <memory>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "core/base/parallel.h"
 #include "core/base/status.h"
 #include "core/ops/conv.h"
@@ -49,9 +48,7 @@ struct Problem {
     }
   }
 
-  DnnlDesc bias(bool wanted) const {
-    return wanted ? PlainDesc({out_channels}) : DnnlDesc();
-  }
+  DnnlDesc bias(bool wanted) const { return wanted ? PlainDesc({out_channels}) : DnnlDesc(); }
 
   Forward MakeForward(const DnnlDesc& dx, const DnnlDesc& dy, bool with_bias) const {
     return Forward(DnnlEngine(), dnnl::prop_kind::forward_training, kDirect, dx, AnyDesc(w),
@@ -140,13 +137,6 @@ absl::Status CheckRequest(const KernelRequest& r) {
   return absl::OkStatus();
 }
 
-absl::Status CheckOutput(const KernelRequest& r, int output, const Shape& expected) {
-  if (!r.HasOutput(output) || r.out(output) == expected) return absl::OkStatus();
-  return NodeError(r.node, absl::StrCat("output ", output, " is declared with shape ",
-                                        r.out(output).ToString(), ", its inputs give ",
-                                        expected.ToString()));
-}
-
 // y += bias per channel, for y plain or in channel blocks (padding stays zero).
 void AddBias(const Shape& shape, int block, const float* bias, float* y) {
   const int64_t channels = shape[1], blocks = (channels + block - 1) / block;
@@ -171,7 +161,7 @@ void AddBias(const Shape& shape, int block, const float* bias, float* y) {
 absl::StatusOr<Kernel> MakeDnnlConv(const KernelRequest& r) {
   ONWARD_RETURN_IF_ERROR(CheckRequest(r));
   ONWARD_ASSIGN_OR_RETURN(const ConvGeometry g, CheckedConv(r, 0, 1));
-  ONWARD_RETURN_IF_ERROR(CheckOutput(r, 0, g.y()));
+  ONWARD_RETURN_IF_ERROR(CheckOutputShape(r, 0, g.y()));
   ONWARD_RETURN_IF_ERROR(CheckExtents(r, g.window));
   return TryDnnl(r.node, [&]() -> absl::StatusOr<Kernel> {
     const Problem p(g);
@@ -196,14 +186,13 @@ absl::StatusOr<Kernel> MakeDnnlConv(const KernelRequest& r) {
 absl::StatusOr<Kernel> MakeDnnlConvInputGrad(const KernelRequest& r) {
   ONWARD_RETURN_IF_ERROR(CheckRequest(r));
   ONWARD_ASSIGN_OR_RETURN(const ConvGeometry g, CheckedConvGrad(r, 2, 1));
-  ONWARD_RETURN_IF_ERROR(CheckOutput(r, 0, g.x()));
+  ONWARD_RETURN_IF_ERROR(CheckOutputShape(r, 0, g.x()));
   ONWARD_RETURN_IF_ERROR(CheckExtents(r, g.window));
   return TryDnnl(r.node, [&]() -> absl::StatusOr<Kernel> {
     const Problem p(g);
     const Forward hint = p.Hint();
-    const Data desc = Choose(p, [&](const DnnlDesc& x, const DnnlDesc& y) {
-      return p.MakeData(x, y, hint);
-    });
+    const Data desc =
+        Choose(p, [&](const DnnlDesc& x, const DnnlDesc& y) { return p.MakeData(x, y, hint); });
     if (!IsFast(desc)) return NotServed(r);
     Kernel kernel = DataKernel(desc);
     // X serves for its shape alone: whatever layout it has is fine.
@@ -215,8 +204,8 @@ absl::StatusOr<Kernel> MakeDnnlConvInputGrad(const KernelRequest& r) {
 absl::StatusOr<Kernel> MakeDnnlConvWeightGrad(const KernelRequest& r) {
   ONWARD_RETURN_IF_ERROR(CheckRequest(r));
   ONWARD_ASSIGN_OR_RETURN(const ConvGeometry g, CheckedConvGrad(r, 1, 2));
-  ONWARD_RETURN_IF_ERROR(CheckOutput(r, 0, g.w()));
-  ONWARD_RETURN_IF_ERROR(CheckOutput(r, 1, Shape{g.out_channels}));
+  ONWARD_RETURN_IF_ERROR(CheckOutputShape(r, 0, g.w()));
+  ONWARD_RETURN_IF_ERROR(CheckOutputShape(r, 1, Shape{g.out_channels}));
   ONWARD_RETURN_IF_ERROR(CheckExtents(r, g.window));
   return TryDnnl(r.node, [&]() -> absl::StatusOr<Kernel> {
     const Problem p(g);
@@ -249,15 +238,13 @@ absl::StatusOr<Kernel> MakeDnnlConvWeightGrad(const KernelRequest& r) {
 absl::StatusOr<Kernel> MakeDnnlConvTranspose(const KernelRequest& r) {
   ONWARD_RETURN_IF_ERROR(CheckRequest(r));
   ONWARD_ASSIGN_OR_RETURN(const ConvGeometry g, CheckedConvTranspose(r));
-  ONWARD_RETURN_IF_ERROR(CheckOutput(r, 0, g.x()));
+  ONWARD_RETURN_IF_ERROR(CheckOutputShape(r, 0, g.x()));
   ONWARD_RETURN_IF_ERROR(CheckExtents(r, g.window));
   return TryDnnl(r.node, [&]() -> absl::StatusOr<Kernel> {
     const Problem p(g);
     const Forward hint = p.Hint();
-    if (hint.get(true) == nullptr) return NotServed(r);
-    const Data desc = Choose(p, [&](const DnnlDesc& x, const DnnlDesc& y) {
-      return p.MakeData(x, y, hint);
-    });
+    const Data desc =
+        Choose(p, [&](const DnnlDesc& x, const DnnlDesc& y) { return p.MakeData(x, y, hint); });
     if (!IsFast(desc)) return NotServed(r);
     const int block = ChannelBlock(p.x, LayoutOf(desc.diff_src_desc()));
     if (r.HasInput(2) && block == 0) return NotServed(r);

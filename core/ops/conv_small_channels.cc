@@ -38,7 +38,9 @@ struct Axis {
 class SmallWeightGrad {
  public:
   explicit SmallWeightGrad(const ConvGeometry& g)
-      : batch_(g.batch), channels_(g.in_channels), out_channels_(g.out_channels),
+      : batch_(g.batch),
+        channels_(g.in_channels),
+        out_channels_(g.out_channels),
         blocks_((g.out_channels + kLane - 1) / kLane),
         parts_(std::min<int64_t>(Threads(), g.batch)) {
     const Window& w = g.window;
@@ -185,8 +187,11 @@ absl::StatusOr<Kernel> MakeSmallConvWeightGrad(const KernelRequest& r) {
     }
   }
   ONWARD_ASSIGN_OR_RETURN(const ConvGeometry g, CheckedConvGrad(r, 1, 2));
+  ONWARD_RETURN_IF_ERROR(CheckOutputShape(r, 0, g.w()));
+  ONWARD_RETURN_IF_ERROR(CheckOutputShape(r, 1, Shape{g.out_channels}));
   const Window& w = g.window;
-  if (g.groups != 1 || g.in_channels > kMaxChannels || w.rank() > 2 ||
+  // Where oneDNN blocks by 16, dY would have to be reordered first.
+  if (PreferredBlock() != kLane || g.groups != 1 || g.in_channels > kMaxChannels || w.rank() > 2 ||
       w.kernel.back() > kMaxKernelWidth) {
     return not_served();
   }

@@ -100,7 +100,8 @@ absl::StatusOr<Kernel> BroadcastKernel(const KernelRequest& request, std::vector
   ONWARD_RETURN_IF_ERROR(output.Accepts(shape));
 
   Kernel kernel;
-  if (const Layout layout = SharedLayout(request, inputs, shape); layout != nullptr) {
+  const Layout layout = output.planned() ? SharedLayout(request, inputs, shape) : nullptr;
+  if (layout != nullptr) {
     kernel.input_layouts.resize(request.inputs.size());
     for (int i : inputs) {
       if (IsWhole(request.inputs[i], shape)) kernel.input_layouts[i] = layout;

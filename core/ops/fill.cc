@@ -18,8 +18,7 @@ namespace {
 
 template <typename T>
 Tensor Vector(const std::vector<T>& values) {
-  return Tensor::FromValues<T>({static_cast<int64_t>(values.size())},
-                               absl::MakeConstSpan(values));
+  return Tensor::FromValues<T>({static_cast<int64_t>(values.size())}, absl::MakeConstSpan(values));
 }
 
 // The tensor one of Constant's attributes stands for.
@@ -97,9 +96,8 @@ absl::StatusOr<Kernel> MakeConstantOfShape(const KernelRequest& request) {
     DispatchWidth(output.dtype(), [&]<typename T>() {
       T* out = output.data<T>();
       const T& element = *value.data<T>();
-      ParallelFor(output.elements(), MoveGrain<T>(), [&](int64_t begin, int64_t end) {
-        std::fill(out + begin, out + end, element);
-      });
+      ParallelFor(output.elements(), MoveGrain<T>(),
+                  [&](int64_t begin, int64_t end) { std::fill(out + begin, out + end, element); });
     });
     return absl::OkStatus();
   };
@@ -183,8 +181,8 @@ absl::StatusOr<Kernel> MakeRange(const KernelRequest& request) {
       return in_double ? MakeRangeOf<BFloat16, double>(request)
                        : MakeRangeOf<BFloat16, float>(request);
     default:
-      return NodeUnimplemented(request.node, absl::StrCat("no kernel for ",
-                                                          DTypeName(request.inputs[0].dtype)));
+      return NodeUnimplemented(request.node,
+                               absl::StrCat("no kernel for ", DTypeName(request.inputs[0].dtype)));
   }
 }
 
@@ -212,8 +210,8 @@ absl::StatusOr<Kernel> MakeEyeLike(const KernelRequest& request) {
     };
   });
   if (!known) {
-    return NodeUnimplemented(request.node, absl::StrCat("no kernel for ",
-                                                        DTypeName(request.outputs[0].dtype)));
+    return NodeUnimplemented(request.node,
+                             absl::StrCat("no kernel for ", DTypeName(request.outputs[0].dtype)));
   }
   return kernel;
 }
@@ -271,8 +269,8 @@ absl::StatusOr<Kernel> MakeTrilu(const KernelRequest& request) {
 void RegisterFillKernels(KernelTable& table) {
   table.Add("Constant", {"reference", 1, MakeConstant, "all"});
   table.Add("ConstantOfShape", {"reference", 9, MakeConstantOfShape, "all but packed"});
-  table.Add("Range", {"reference", 11, MakeRange,
-                      "float, double, float16, bfloat16, int16, int32, int64"});
+  table.Add("Range",
+            {"reference", 11, MakeRange, "float, double, float16, bfloat16, int16, int32, int64"});
   table.Add("EyeLike", {"reference", 9, MakeEyeLike, "numeric, bool"});
   table.Add("Trilu", {"reference", 14, MakeTrilu, "all but packed"});
 }

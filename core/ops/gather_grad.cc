@@ -116,23 +116,23 @@ absl::StatusOr<Kernel> MakeGatherGrad(const KernelRequest& request) {
   const GradShape g{data.elements(0, *axis), data[*axis], request.in(1).elements(),
                     data.elements(*axis + 1, data.rank())};
   if (request.in(0).elements() != g.outer * g.count * g.inner) {
-    return NodeError(request.node, absl::StrCat("dY of shape ", request.in(0).ToString(),
-                                                " is not what Gather gives for data ",
-                                                data.ToString(), " and indices ",
-                                                request.in(1).ToString()));
+    return NodeError(request.node,
+                     absl::StrCat("dY of shape ", request.in(0).ToString(),
+                                  " is not what Gather gives for data ", data.ToString(),
+                                  " and indices ", request.in(1).ToString()));
   }
   const DType dtype = request.inputs[0].dtype;
   if (!IsFloating(dtype)) {
-    return NodeUnimplemented(request.node, absl::StrCat("no kernel for ",
-                                                        std::string(DTypeName(dtype))));
+    return NodeUnimplemented(request.node,
+                             absl::StrCat("no kernel for ", std::string(DTypeName(dtype))));
   }
   const OutputSlot slot(request, 0);
   ONWARD_RETURN_IF_ERROR(slot.Accepts(data));
   Kernel kernel;
   kernel.input_layouts = {nullptr, nullptr, request.inputs[2].layout};
   kernel.workspace_bytes = (g.rows + 2 + g.count) * sizeof(int64_t);
-  kernel.run = [slot, data, g, node = KeepNode(request.node)](const KernelCall& call)
-      -> absl::Status {
+  kernel.run = [slot, data, g,
+                node = KeepNode(request.node)](const KernelCall& call) -> absl::Status {
     const Tensor& index = *call.inputs[1];
     ONWARD_RETURN_IF_ERROR(CheckIndices(*node, index, g.rows));
     ONWARD_ASSIGN_OR_RETURN(Tensor * output, slot.Get(call, data));

@@ -86,22 +86,23 @@ void Reduce(const Extent& e, const T* x, T* y, T start, const Fold& fold, const 
   const int64_t groups = stored / lanes;
   ParallelFor(e.batch * groups, kGrain / std::max<int64_t>(e.positions * lanes, 1) + 1,
               [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const int64_t image = i / groups, channel = i % groups * lanes;
-      if (e.block == 1) {
-        y[i] = finish(FoldRow(x + i * e.positions, e.positions, start, fold));
-        continue;
-      }
-      if constexpr (std::is_same_v<T, float>) {
-        const float* plane = x + (image * stored + channel / e.block * e.block) * e.positions +
-                             channel % e.block;
-        const Vec<float> total = FoldLanes(plane, e.positions, e.block, start, fold);
-        for (int64_t c = channel; c < std::min(channel + 8, e.channels); ++c) {
-          y[image * e.channels + c] = finish(total[c - channel]);
-        }
-      }
-    }
-  });
+                for (int64_t i = begin; i < end; ++i) {
+                  const int64_t image = i / groups, channel = i % groups * lanes;
+                  if (e.block == 1) {
+                    y[i] = finish(FoldRow(x + i * e.positions, e.positions, start, fold));
+                    continue;
+                  }
+                  if constexpr (std::is_same_v<T, float>) {
+                    const float* plane =
+                        x + (image * stored + channel / e.block * e.block) * e.positions +
+                        channel % e.block;
+                    const Vec<float> total = FoldLanes(plane, e.positions, e.block, start, fold);
+                    for (int64_t c = channel; c < std::min(channel + 8, e.channels); ++c) {
+                      y[image * e.channels + c] = finish(total[c - channel]);
+                    }
+                  }
+                }
+              });
 }
 
 // A kernel whose body is body.template operator()<T>(extent, x, y).
@@ -124,14 +125,16 @@ absl::StatusOr<Kernel> MakeReduction(const KernelRequest& r, Body body) {
 absl::StatusOr<Kernel> MakeGlobalAveragePool(const KernelRequest& r) {
   return MakeReduction(r, []<typename T>(const Extent& e, const T* x, T* y) {
     const T count = static_cast<T>(e.positions);
-    Reduce(e, x, y, T{0}, [](auto a, auto b) { return a + b; }, [=](T sum) { return sum / count; });
+    Reduce(
+        e, x, y, T{0}, [](auto a, auto b) { return a + b; }, [=](T sum) { return sum / count; });
   });
 }
 
 absl::StatusOr<Kernel> MakeGlobalMaxPool(const KernelRequest& r) {
   return MakeReduction(r, []<typename T>(const Extent& e, const T* x, T* y) {
-    Reduce(e, x, y, LowestValue<T>(),
-           [](auto best, auto v) { return Exceeds(v, best) ? v : best; }, [](T v) { return v; });
+    Reduce(
+        e, x, y, LowestValue<T>(), [](auto best, auto v) { return Exceeds(v, best) ? v : best; },
+        [](T v) { return v; });
   });
 }
 
@@ -167,23 +170,23 @@ void Spread(const Extent& e, const T* dy, T* dx) {
   const T count = static_cast<T>(e.positions);
   ParallelFor(e.batch * blocks, kGrain / std::max<int64_t>(size, 1) + 1,
               [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      T* out = dx + i * size;
-      if (e.block == 1) {
-        std::fill_n(out, size, dy[i] / count);
-        continue;
-      }
-      const int64_t image = i / blocks, first = i % blocks * e.block;
-      T lanes[16] = {};
-      for (int64_t c = first; c < std::min(first + e.block, e.channels); ++c) {
-        lanes[c - first] = dy[image * e.channels + c] / count;
-      }
-      for (int lane = 0; lane < e.block; lane += kLanes<T>) {
-        const Vec<T> value = Load(lanes + lane);
-        for (int64_t at = lane; at < size; at += e.block) Store(out + at, value);
-      }
-    }
-  });
+                for (int64_t i = begin; i < end; ++i) {
+                  T* out = dx + i * size;
+                  if (e.block == 1) {
+                    std::fill_n(out, size, dy[i] / count);
+                    continue;
+                  }
+                  const int64_t image = i / blocks, first = i % blocks * e.block;
+                  T lanes[16] = {};
+                  for (int64_t c = first; c < std::min(first + e.block, e.channels); ++c) {
+                    lanes[c - first] = dy[image * e.channels + c] / count;
+                  }
+                  for (int lane = 0; lane < e.block; lane += kLanes<T>) {
+                    const Vec<T> value = Load(lanes + lane);
+                    for (int64_t at = lane; at < size; at += e.block) Store(out + at, value);
+                  }
+                }
+              });
 }
 
 absl::StatusOr<Kernel> MakeGlobalAveragePoolGrad(const KernelRequest& r) {

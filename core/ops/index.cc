@@ -32,8 +32,8 @@ int64_t FirstBad(int64_t n, const Bad& bad) {
 }
 
 absl::Status OutOfBounds(const Node& node, int64_t index, int64_t position, int64_t bound) {
-  return NodeError(node, absl::StrCat("index ", index, " at position ", position,
-                                      " is outside [-", bound, ", ", bound, ")"));
+  return NodeError(node, absl::StrCat("index ", index, " at position ", position, " is outside [-",
+                                      bound, ", ", bound, ")"));
 }
 
 absl::StatusOr<Kernel> MakeGather(const KernelRequest& request) {
@@ -114,7 +114,8 @@ absl::StatusOr<Kernel> MakeGatherElements(const KernelRequest& request) {
   const OutputSlot slot(request, 0);
   ONWARD_RETURN_IF_ERROR(slot.Accepts(out));
   Kernel kernel;
-  kernel.run = [slot, out, e, node = KeepNode(request.node)](const KernelCall& call) -> absl::Status {
+  kernel.run = [slot, out, e,
+                node = KeepNode(request.node)](const KernelCall& call) -> absl::Status {
     const Tensor& index = *call.inputs[1];
     ONWARD_RETURN_IF_ERROR(CheckIndices(*node, index, e.bound));
     ONWARD_ASSIGN_OR_RETURN(Tensor * output, slot.Get(call, out));
@@ -139,9 +140,8 @@ absl::StatusOr<Kernel> MakeGatherND(const KernelRequest& request) {
     return NodeError(request.node, absl::StrCat("needs int64 indices and batch_dims in [0, ",
                                                 data.rank(), "], got ", batch_dims));
   }
-  ONWARD_ASSIGN_OR_RETURN(
-      const Tuples tuples,
-      PlanTuples(request.node, data, indices, static_cast<int>(batch_dims)));
+  ONWARD_ASSIGN_OR_RETURN(const Tuples tuples,
+                          PlanTuples(request.node, data, indices, static_cast<int>(batch_dims)));
   Shape out;
   for (int i = 0; i + 1 < indices.rank(); ++i) out.push_back(indices[i]);
   for (int i = static_cast<int>(batch_dims + tuples.length); i < data.rank(); ++i) {
@@ -154,8 +154,7 @@ absl::StatusOr<Kernel> MakeGatherND(const KernelRequest& request) {
   kernel.run = [slot, out, tuples,
                 node = KeepNode(request.node)](const KernelCall& call) -> absl::Status {
     int64_t* offsets = static_cast<int64_t*>(call.workspace);
-    ONWARD_RETURN_IF_ERROR(
-        ResolveTuples(*node, tuples, call.inputs[1]->data<int64_t>(), offsets));
+    ONWARD_RETURN_IF_ERROR(ResolveTuples(*node, tuples, call.inputs[1]->data<int64_t>(), offsets));
     ONWARD_ASSIGN_OR_RETURN(Tensor * output, slot.Get(call, out));
     DispatchWidth(output->dtype(), [&]<typename T>() {
       T* dst = output->data<T>();
@@ -189,9 +188,9 @@ absl::Status CheckElementShapes(const Node& node, const Shape& data, const Shape
   bool fits = data.rank() == indices.rank();
   for (int i = 0; fits && i < data.rank(); ++i) fits = i == axis || indices[i] <= data[i];
   if (fits) return absl::OkStatus();
-  return NodeError(node, absl::StrCat("indices of shape ", indices.ToString(),
-                                      " do not fit data of shape ", data.ToString(),
-                                      " outside axis ", axis));
+  return NodeError(
+      node, absl::StrCat("indices of shape ", indices.ToString(), " do not fit data of shape ",
+                         data.ToString(), " outside axis ", axis));
 }
 
 absl::Status CheckIndices(const Node& node, const Tensor& indices, int64_t bound) {
@@ -212,8 +211,8 @@ absl::StatusOr<Tuples> PlanTuples(const Node& node, const Shape& data, const Sha
   for (int i = 0; fits && i < batch_dims; ++i) fits = data[i] == indices[i];
   if (!fits || indices[rank - 1] > data.rank() - batch_dims) {
     return NodeError(node, absl::StrCat("indices of shape ", indices.ToString(),
-                                        " do not address data of shape ", data.ToString(),
-                                        " with ", batch_dims, " batch dimensions"));
+                                        " do not address data of shape ", data.ToString(), " with ",
+                                        batch_dims, " batch dimensions"));
   }
   Tuples tuples;
   tuples.data = data;
@@ -230,8 +229,7 @@ absl::Status ResolveTuples(const Node& node, const Tuples& tuples, const int64_t
   if (tuples.count == 0) return absl::OkStatus();
   const Shape::Dims strides = tuples.data.Strides();
   const int64_t per_batch = tuples.count / tuples.batches;
-  const int64_t batch_stride =
-      tuples.data.elements(tuples.batch_dims, tuples.data.rank());
+  const int64_t batch_stride = tuples.data.elements(tuples.batch_dims, tuples.data.rank());
   const int64_t bad = FirstBad(tuples.count, [&](int64_t i) {
     int64_t offset = i / per_batch * batch_stride;
     for (int64_t k = 0; k < tuples.length; ++k) {

@@ -40,10 +40,10 @@ int64_t FromFront(I index, int64_t bound) {
 // The positions that index tuples (the last axis of `indices`) stand for: tuple
 // i of batch b addresses the slice at offsets[i], in elements of `data`.
 struct Tuples {
-  int64_t count = 0;    // of all batches
+  int64_t count = 0;  // of all batches
   int64_t batches = 1;
-  int64_t length = 0;   // indices in one tuple
-  int64_t slice = 1;    // elements a tuple addresses
+  int64_t length = 0;  // indices in one tuple
+  int64_t slice = 1;   // elements a tuple addresses
   Shape data;
   int batch_dims = 0;
 };

@@ -10,8 +10,8 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/status.h"
 #include "core/ops/adapt.h"
-#include "core/ops/scalar_math.h"
 #include "core/ops/register.h"
+#include "core/ops/scalar_math.h"
 #include "core/ops/type_list.h"
 
 namespace onward {
@@ -73,9 +73,8 @@ template <typename T>
 void Product(Operand<T> a, Operand<T> b, T* c, int64_t m, int64_t n, int64_t k) {
   if (m == 0 || n == 0) return;
   if constexpr (std::is_integral_v<T>) {
-    ParallelFor(m, kGrain / std::max<int64_t>(n * k, 1) + 1, [&](int64_t begin, int64_t end) {
-      IntegerProduct(a, b, c, m, n, k, begin, end);
-    });
+    ParallelFor(m, kGrain / std::max<int64_t>(n * k, 1) + 1,
+                [&](int64_t begin, int64_t end) { IntegerProduct(a, b, c, m, n, k, begin, end); });
   } else {
     FloatProduct(a, b, c, m, n, k);
   }
@@ -290,8 +289,8 @@ void RegisterMatMulKernels(KernelTable& table) {
     return Shape{g.m, g.n};
   };
   table.Add("MatMul", {"onednn", 1, MakeDnnlMatMul, "float"});
-  table.Add("MatMul", {"eigen", 1, Adapt(FirstOf(MakeDnnlMatMul, MakePlainMatMul), product),
-                       kTypes});
+  table.Add("MatMul",
+            {"eigen", 1, Adapt(FirstOf(MakeDnnlMatMul, MakePlainMatMul), product), kTypes});
   table.Add("Gemm", {"onednn", 1, MakeDnnlGemm, "float"});
   table.Add("Gemm", {"eigen", 1, Adapt(FirstOf(MakeDnnlGemm, MakePlainGemm), gemm), kTypes});
 }

@@ -57,6 +57,7 @@ absl::StatusOr<Kernel> MakeProduct(const KernelRequest& r, const Product& p) {
 absl::StatusOr<Kernel> MakeDnnlMatMul(const KernelRequest& r) {
   ONWARD_RETURN_IF_ERROR(CheckFloat(r));
   ONWARD_ASSIGN_OR_RETURN(const MatMulPlan plan, PlanMatMul(r.node, r.in(0), r.in(1)));
+  ONWARD_RETURN_IF_ERROR(CheckOutputShape(r, 0, plan.result));
   const int batch_rank = static_cast<int>(plan.batch.size());
   if (batch_rank + 2 > kMaxRank || !FitsDnnl(plan.result)) {
     return NodeUnimplemented(r.node, "too large for oneDNN");
@@ -80,6 +81,7 @@ absl::StatusOr<Kernel> MakeDnnlMatMul(const KernelRequest& r) {
 absl::StatusOr<Kernel> MakeDnnlGemm(const KernelRequest& r) {
   ONWARD_RETURN_IF_ERROR(CheckFloat(r));
   ONWARD_ASSIGN_OR_RETURN(const GemmPlan g, PlanGemm(r));
+  ONWARD_RETURN_IF_ERROR(CheckOutputShape(r, 0, Shape{g.m, g.n}));
   if (!FitsDnnl(Shape{g.m, g.n})) return NodeUnimplemented(r.node, "too large for oneDNN");
   const bool fused = g.has_c && g.alpha == 1 && g.beta == 1 && g.c_row == 0 && g.c_column == 1;
   // A chosen layout is stated for B as it is stored, so only B as it is stored

@@ -16,8 +16,8 @@ bool IsMovable(DType dtype) {
 
 absl::Status CheckMovable(const Node& node, DType dtype) {
   if (IsMovable(dtype)) return absl::OkStatus();
-  return NodeUnimplemented(node, absl::StrCat("no kernel for packed elements of type ",
-                                              DTypeName(dtype)));
+  return NodeUnimplemented(
+      node, absl::StrCat("no kernel for packed elements of type ", DTypeName(dtype)));
 }
 
 void CopyAll(Tensor& dst, const Tensor& src) {
@@ -46,10 +46,10 @@ absl::Status CheckSameType(const KernelRequest& request, int like, absl::Span<co
   const DType expected = request.inputs[like].dtype;
   for (int i : inputs) {
     if (!request.HasInput(i) || request.inputs[i].dtype == expected) continue;
-    return NodeError(request.node,
-                     absl::StrCat("input ", i, " is ", std::string(DTypeName(request.inputs[i].dtype)),
-                                  ", expected ", std::string(DTypeName(expected)),
-                                  " as input ", like));
+    return NodeError(
+        request.node,
+        absl::StrCat("input ", i, " is ", std::string(DTypeName(request.inputs[i].dtype)),
+                     ", expected ", std::string(DTypeName(expected)), " as input ", like));
   }
   return absl::OkStatus();
 }
@@ -69,9 +69,9 @@ OutputSlot::OutputSlot(const KernelRequest& request, int index)
 
 absl::Status OutputSlot::Accepts(const Shape& shape) const {
   if (!planned_.has_value() || *planned_ == shape) return absl::OkStatus();
-  return NodeError(*node_, absl::StrCat("output ", index_, " was declared with shape ",
-                                        planned_->ToString(), ", but the inputs ask for ",
-                                        shape.ToString()));
+  return NodeError(
+      *node_, absl::StrCat("output ", index_, " was declared with shape ", planned_->ToString(),
+                           ", but the inputs ask for ", shape.ToString()));
 }
 
 absl::StatusOr<Tensor*> OutputSlot::Get(const KernelCall& call, const Shape& shape) const {
@@ -100,8 +100,8 @@ absl::StatusOr<std::vector<int64_t>> IntsOf(const Node& node, const Tensor& t,
                                             std::string_view what) {
   absl::StatusOr<std::vector<int64_t>> values = ToInts(t);
   if (!values.ok()) {
-    return NodeError(node, absl::StrCat(std::string(what), ": ",
-                                        std::string(values.status().message())));
+    return NodeError(node,
+                     absl::StrCat(std::string(what), ": ", std::string(values.status().message())));
   }
   return values;
 }

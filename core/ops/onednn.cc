@@ -153,8 +153,7 @@ DnnlDesc PlainDesc(const Shape& shape) {
 DnnlDesc AnyDesc(const Shape& shape) { return DnnlDesc(DnnlDims(shape), kF32, DnnlTag::any); }
 
 int PreferredBlock() {
-  static const bool wide =
-      dnnl::get_effective_cpu_isa() >= dnnl::cpu_isa::avx512_core;
+  static const bool wide = dnnl::get_effective_cpu_isa() >= dnnl::cpu_isa::avx512_core;
   return wide ? 16 : 8;
 }
 
@@ -249,9 +248,8 @@ absl::Status DnnlCall::Run(const KernelCall& call) {
   }
   const dnnl_stream_t stream = ThreadStream();
   if (stream == nullptr) return DnnlStatus(dnnl_out_of_memory);
-  ONWARD_RETURN_IF_ERROR(
-      DnnlStatus(dnnl_primitive_execute(primitive_.get(), stream,
-                                        static_cast<int>(arguments_.size()), arguments_.data())));
+  ONWARD_RETURN_IF_ERROR(DnnlStatus(dnnl_primitive_execute(
+      primitive_.get(), stream, static_cast<int>(arguments_.size()), arguments_.data())));
   return DnnlStatus(dnnl_stream_wait(stream));
 }
 
@@ -260,6 +258,15 @@ Kernel KernelOf(std::shared_ptr<DnnlCall> call, const WorkspacePlan& plan) {
   kernel.workspace_bytes = plan.bytes();
   kernel.run = [call = std::move(call)](const KernelCall& c) { return call->Run(c); };
   return kernel;
+}
+
+absl::Status CheckOutputShape(const KernelRequest& r, int i, const Shape& expected) {
+  if (!r.HasOutput(i) || !r.outputs[i].shape.has_value() || r.out(i) == expected) {
+    return absl::OkStatus();
+  }
+  return NodeError(r.node,
+                   absl::StrCat("output ", i, " is declared with shape ", r.out(i).ToString(),
+                                ", its inputs give ", expected.ToString()));
 }
 
 bool FitsDnnl(const Shape& shape) {

@@ -5,7 +5,6 @@
 #define ONWARD_CORE_OPS_ONEDNN_H_
 
 #include <dnnl.hpp>
-
 #include <memory>
 #include <mutex>
 #include <string>
@@ -108,6 +107,9 @@ bool IsSlowDnnl(const PrimitiveDesc& desc) {
 // Whether oneDNN's kernels, which count in int, may be given this shape: no
 // dimension is zero and there are fewer than 2^31 elements.
 bool FitsDnnl(const Shape& shape);
+
+// An error if output i is declared with another shape than its inputs give.
+absl::Status CheckOutputShape(const KernelRequest& request, int i, const Shape& expected);
 
 // Runs `make`, which returns StatusOr<Kernel>; what oneDNN throws becomes
 // "not this variant".

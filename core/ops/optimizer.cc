@@ -163,36 +163,37 @@ struct Adam {
 
 // X1 = X * (1 - R*weight_decay)
 // V' = alpha*V + (1-alpha)*G;  H' = beta*H + (1-beta)*G^2
-// X' = X1 - R / (1 - alpha^T) * V' / (sqrt(H' / (1 - beta^T)) + epsilon)
+// c = sqrt(1 - beta^T);  X' = X1 - R*c / (1 - alpha^T) * V' / (sqrt(H') + epsilon + eps*c)
 struct AdamW {
   static constexpr int kStates = 2;
   static constexpr bool kHasT = true;
-  double alpha, beta, epsilon, weight_decay;
+  double alpha, beta, epsilon, eps, weight_decay;
 
   static absl::StatusOr<AdamW> Make(const Node& node) {
     return AdamW{node.Float("alpha", 0.9f), node.Float("beta", 0.999f),
-                 node.Float("epsilon", 1e-8f), node.Float("weight_decay", 0.01f)};
+                 node.Float("epsilon", 0.0f), node.Float("eps", 1e-8f),
+                 node.Float("weight_decay", 0.01f)};
   }
   struct Scalars {
-    double r, alpha, beta, epsilon, keep, second;
+    double r, alpha, beta, epsilon, keep;
   };
   Scalars At(double r, int64_t t) const {
     const double steps = static_cast<double>(t);
-    return {r / (1 - std::pow(alpha, steps)), alpha, beta, epsilon, 1 - r * weight_decay,
-            1 / (1 - std::pow(beta, steps))};
+    const double c = std::sqrt(1 - std::pow(beta, steps));
+    return {r * c / (1 - std::pow(alpha, steps)), alpha, beta, epsilon + eps * c, 1 - r * weight_decay};
   }
 
   template <typename T>
   struct Update {
     explicit Update(const Scalars& s)
         : r(s.r), alpha(s.alpha), beta(s.beta), one_minus_alpha(1 - s.alpha),
-          one_minus_beta(1 - s.beta), epsilon(s.epsilon), keep(s.keep), second(s.second) {}
+          one_minus_beta(1 - s.beta), epsilon(s.epsilon), keep(s.keep) {}
     void operator()(Vec<T>& x, Vec<T> g, Vec<T>* state) const {
       state[0] = alpha * state[0] + one_minus_alpha * g;
       state[1] = beta * state[1] + one_minus_beta * (g * g);
-      x = keep * x - r * state[0] / (Sqrt(state[1] * second) + epsilon);
+      x = keep * x - r * state[0] / (Sqrt(state[1]) + epsilon);
     }
-    T r, alpha, beta, one_minus_alpha, one_minus_beta, epsilon, keep, second;
+    T r, alpha, beta, one_minus_alpha, one_minus_beta, epsilon, keep;
   };
 };
 

@@ -139,31 +139,49 @@ absl::StatusOr<PadPlan> PlanPad(const Node& node, PadMode mode, const Shape& in,
   return plan;
 }
 
+// Output positions [begin, end) of the innermost level that lie outside the
+// kept ones.
+template <typename T>
+void PadEdge(PadMode mode, const PadLevel& level, T* dst, const T* src, const T& constant,
+             int64_t begin, int64_t end) {
+  const int64_t block = level.dst_stride;
+  if (mode == PadMode::kConstant) {
+    for (int64_t i = begin * block; i < end * block; ++i) dst[i] = constant;
+    return;
+  }
+  for (int64_t i = begin; i < end; ++i) {
+    const int64_t from = Source(mode, i - level.low, level.kept) + level.crop;
+    if (block == 1) {
+      dst[i] = src[from];
+    } else {
+      CopyRun(dst + i * block, src + from * block, block);
+    }
+  }
+}
+
 // Fills output positions [begin, end) of one level.
 template <typename T>
 void PadRange(const PadPlan& plan, size_t depth, T* dst, const T* src, const T& constant,
               int64_t begin, int64_t end) {
   const PadLevel& level = plan.levels[depth];
-  const bool innermost = depth + 1 == plan.levels.size();
-  for (int64_t i = begin; i < end;) {
+  const int64_t high = level.low + level.kept;
+  if (depth + 1 == plan.levels.size()) {
+    const int64_t from = std::clamp(level.low, begin, end), to = std::clamp(high, begin, end);
+    PadEdge(plan.mode, level, dst, src, constant, begin, from);
+    CopyRun(dst + from * plan.block, src + (from - level.low + level.crop) * plan.block,
+            (to - from) * plan.block);
+    PadEdge(plan.mode, level, dst, src, constant, to, end);
+    return;
+  }
+  for (int64_t i = begin; i < end; ++i) {
     T* out = dst + i * level.dst_stride;
     const int64_t from = Source(plan.mode, i - level.low, level.kept);
     if (from == kNone) {
-      const int64_t n = std::min(end, i < level.low ? level.low : level.size) - i;
-      std::fill(out, out + n * level.dst_stride, constant);
-      i += n;
-      continue;
+      std::fill(out, out + level.dst_stride, constant);
+    } else {
+      PadRange(plan, depth + 1, out, src + (from + level.crop) * level.src_stride, constant, 0,
+               plan.levels[depth + 1].size);
     }
-    const T* in = src + (from + level.crop) * level.src_stride;
-    if (!innermost) {
-      PadRange(plan, depth + 1, out, in, constant, 0, plan.levels[depth + 1].size);
-      ++i;
-      continue;
-    }
-    const int64_t high = level.low + level.kept;
-    const int64_t n = i >= level.low && i < high ? std::min(end, high) - i : 1;
-    CopyRun(out, in, n * level.dst_stride);
-    i += n;
   }
 }
 

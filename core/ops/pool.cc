@@ -107,8 +107,8 @@ absl::Status CheckGradient(const KernelRequest& r) {
   if (!r.HasInput(0) || !r.HasInput(1)) return NodeError(r.node, "an input is missing");
   ONWARD_ASSIGN_OR_RETURN(const Shape expected, PooledShape(r, r.in(1)));
   if (r.in(0) != expected) {
-    return NodeError(r.node, absl::StrCat("dY has shape ", r.in(0).ToString(),
-                                          ", the pool gives ", expected.ToString()));
+    return NodeError(r.node, absl::StrCat("dY has shape ", r.in(0).ToString(), ", the pool gives ",
+                                          expected.ToString()));
   }
   if (r.inputs[0].dtype != r.inputs[1].dtype) {
     return NodeError(r.node, "dY and X must have the same element type");
@@ -176,8 +176,7 @@ absl::StatusOr<Kernel> MakeMaxPool(const KernelRequest& r) {
 // The blocked one of X's and dY's layouts serves for both.
 absl::StatusOr<Kernel> MakeMaxPoolGrad(const KernelRequest& r) {
   ONWARD_RETURN_IF_ERROR(CheckGradient(r));
-  ONWARD_ASSIGN_OR_RETURN(Pool made,
-                          MakePool(r, r.in(1), std::max(BlockOf(r, 1), BlockOf(r, 0))));
+  ONWARD_ASSIGN_OR_RETURN(Pool made, MakePool(r, r.in(1), std::max(BlockOf(r, 1), BlockOf(r, 0))));
   const auto pool = std::make_shared<const Pool>(std::move(made));
   const int block = pool->planes.block;
   Kernel kernel;
@@ -226,8 +225,7 @@ absl::StatusOr<Kernel> MakeAveragePool(const KernelRequest& r) {
 // X serves for its shape, and tells in which layout its neighbours are.
 absl::StatusOr<Kernel> MakeAveragePoolGrad(const KernelRequest& r) {
   ONWARD_RETURN_IF_ERROR(CheckGradient(r));
-  ONWARD_ASSIGN_OR_RETURN(Pool made,
-                          MakePool(r, r.in(1), std::max(BlockOf(r, 1), BlockOf(r, 0))));
+  ONWARD_ASSIGN_OR_RETURN(Pool made, MakePool(r, r.in(1), std::max(BlockOf(r, 1), BlockOf(r, 0))));
   const auto pool = std::make_shared<const Pool>(std::move(made));
   const int block = pool->planes.block;
   Kernel kernel;
@@ -293,9 +291,9 @@ PoolPlan::PoolPlan(const Window& window, bool count_include_pad) {
         return std::min((room + axis.dilation - 1) / axis.dilation, kernel);
       };
       const int64_t first = taps_before(0), last = taps_before(axis.in);
-      axis.spans[o] = {start + first * axis.dilation, last - first,
-                       count_include_pad ? taps_before(axis.in + window.pads_end[i])
-                                         : last - first};
+      axis.spans[o] = {
+          start + first * axis.dilation, last - first,
+          count_include_pad ? taps_before(axis.in + window.pads_end[i]) : last - first};
       empty_windows |= last == first;
     }
   }

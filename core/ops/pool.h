@@ -30,8 +30,8 @@ struct PoolAxis {
 // Three axes, the missing ones in front with size 1.
 struct PoolPlan {
   std::array<PoolAxis, 3> axes;
-  int64_t in = 1, out = 1;  // positions of a plane
-  double work = 1;          // taps of all windows, roughly
+  int64_t in = 1, out = 1;     // positions of a plane
+  double work = 1;             // taps of all windows, roughly
   bool empty_windows = false;  // some window lies in the padding alone
 
   // An average counts padding too if asked for, except what lies beyond the
@@ -55,7 +55,8 @@ inline void ForWindows(const PoolPlan& plan, const Body& body) {
       const int64_t line = (sd.begin * h.in + sh.begin) * w.in;
       const int64_t divisor = sd.divisor * sh.divisor;
       for (const PoolAxis::Span& sw : w.spans) {
-        body(out++, PoolWindow{line + sw.begin, sd.count, sh.count, sw.count, divisor * sw.divisor});
+        body(out++,
+             PoolWindow{line + sw.begin, sd.count, sh.count, sw.count, divisor * sw.divisor});
       }
     }
   }

@@ -25,9 +25,10 @@ absl::StatusOr<double> ReadRatio(const Node& node, const Tensor* ratio) {
   const absl::StatusOr<std::vector<double>> values = ToDoubles(*ratio);
   if (!values.ok()) return AtNode(node, values.status());
   if (values->size() != 1 || !((*values)[0] >= 0.0 && (*values)[0] < 1.0)) {
-    return NodeError(node, absl::StrCat("ratio must be one number in [0, 1), got shape ",
-                                        ratio->shape().ToString(),
-                                        values->empty() ? "" : absl::StrCat(" with ", (*values)[0])));
+    return NodeError(
+        node,
+        absl::StrCat("ratio must be one number in [0, 1), got shape ", ratio->shape().ToString(),
+                     values->empty() ? "" : absl::StrCat(" with ", (*values)[0])));
   }
   return (*values)[0];
 }
@@ -38,21 +39,22 @@ bool IsInference(const Tensor* training_mode) {
          !*training_mode->data<bool>();
 }
 
-// Keeps element i where u[i] >= ratio. y may be x; y or mask may be null.
+// mask = u >= ratio, y = x * mask / (1 - ratio). y may be x; y or mask may be
+// null.
 template <typename T>
-void Drop(const RandomSource& source, RandomState state, double ratio, int64_t n, const T* x,
-          T* y, bool* mask) {
+void Drop(const RandomSource& source, RandomState state, double ratio, int64_t n, const T* x, T* y,
+          bool* mask) {
   using C = ComputeType<T>;
-  const C scale = C(1) / (C(1) - static_cast<C>(ratio));
+  const double scale = C(1) / (C(1) - static_cast<C>(ratio));
   source.ForDraws(state, n, [&](int64_t begin, int64_t end, const double* u) {
+    const int64_t size = end - begin;
     if (mask != nullptr) {
-      for (int64_t i = begin; i < end; ++i) mask[i] = u[i - begin] >= ratio;
+      for (int64_t i = 0; i < size; ++i) mask[begin + i] = u[i] >= ratio;
     }
     if (y == nullptr) return;
-    for (int64_t i = begin; i < end; ++i) {
-      const C kept = static_cast<C>(x[i]) * scale;
-      y[i] = T(u[i - begin] >= ratio ? kept : C(0));
-    }
+    C factor[RandomSource::kChunk];
+    for (int64_t i = 0; i < size; ++i) factor[i] = static_cast<C>(u[i] >= ratio ? scale : 0.0);
+    for (int64_t i = 0; i < size; ++i) y[begin + i] = T(static_cast<C>(x[begin + i]) * factor[i]);
   });
 }
 
@@ -86,9 +88,9 @@ absl::StatusOr<Kernel> MakeDropout(const KernelRequest& request) {
   }
   const std::vector<const Tensor*> constants = Constants(request);
   bool passes = AllConstant(request, {2}) && IsInference(InputAt(constants, 2));
-  if (AllConstant(request, {1})) {
+  if (!passes && AllConstant(request, {1})) {
     ONWARD_ASSIGN_OR_RETURN(const double ratio, ReadRatio(node, InputAt(constants, 1)));
-    passes = passes || ratio == 0.0;
+    passes = ratio == 0.0;
   }
   if (passes && request.HasOutput(0) && !request.HasOutput(1)) return PassOn(request);
   const DType dtype = request.inputs[0].dtype;
@@ -104,14 +106,17 @@ absl::StatusOr<Kernel> MakeDropout(const KernelRequest& request) {
     const Tensor& x = *call.inputs[0];
     Tensor* y = nullptr;
     Tensor* mask = nullptr;
-    ONWARD_ASSIGN_OR_RETURN(const double ratio, ReadRatio(*where, InputAt(call.inputs, 1)));
+    double ratio = 0.0;
+    if (!IsInference(InputAt(call.inputs, 2))) {
+      ONWARD_ASSIGN_OR_RETURN(ratio, ReadRatio(*where, InputAt(call.inputs, 1)));
+    }
     if (data_slot.wanted()) {
       ONWARD_ASSIGN_OR_RETURN(y, data_slot.Get(call, shape));
     }
     if (mask_slot.wanted()) {
       ONWARD_ASSIGN_OR_RETURN(mask, mask_slot.Get(call, shape));
     }
-    if (ratio == 0.0 || IsInference(InputAt(call.inputs, 2))) {
+    if (ratio == 0.0) {
       if (y != nullptr) CopyAll(*y, x);
       if (mask != nullptr) std::fill_n(mask->data<bool>(), mask->elements(), true);
       return absl::OkStatus();
@@ -223,12 +228,12 @@ absl::StatusOr<Kernel> MakeBernoulli(const KernelRequest& request) {
       const P* p = call.inputs[0]->data<P>();
       DispatchNumeric(output->dtype(), [&]<typename T>() {
         T* y = output->data<T>();
-        source.ForDraws(call.random, shape.elements(),
-                        [&](int64_t begin, int64_t end, const double* u) {
-          for (int64_t i = begin; i < end; ++i) {
-            y[i] = FromDouble<T>(u[i - begin] < static_cast<double>(p[i]) ? 1.0 : 0.0);
-          }
-        });
+        source.ForDraws(
+            call.random, shape.elements(), [&](int64_t begin, int64_t end, const double* u) {
+              for (int64_t i = begin; i < end; ++i) {
+                y[i] = FromDouble<T>(u[i - begin] < static_cast<double>(p[i]) ? 1.0 : 0.0);
+              }
+            });
       });
     });
     return absl::OkStatus();
@@ -253,9 +258,9 @@ absl::StatusOr<Kernel> MakeMultinomial(const KernelRequest& request) {
   const Shape in = request.in(0);
   const int64_t samples = request.node.Int("sample_size", 1);
   if (in.rank() != 2 || in[1] == 0 || samples < 0 || !IsFloating(request.inputs[0].dtype)) {
-    return NodeError(request.node, absl::StrCat("needs [batch, classes] of floats and sample_size ",
-                                                "of at least 0, got ", in.ToString(), " and ",
-                                                samples));
+    return NodeError(request.node,
+                     absl::StrCat("needs [batch, classes] of floats and sample_size ",
+                                  "of at least 0, got ", in.ToString(), " and ", samples));
   }
   const OutputSlot slot(request, 0);
   ONWARD_RETURN_IF_ERROR(slot.Accepts(Shape{in[0], samples}));
@@ -271,8 +276,8 @@ absl::StatusOr<Kernel> MakeMultinomial(const KernelRequest& request) {
                     });
     std::vector<double> sums(in[1]);
     for (int64_t row = 0; row < in[0]; ++row) {
-      ONWARD_RETURN_IF_ERROR(SumChances(
-          *node, absl::MakeConstSpan(logits).subspan(row * in[1], in[1]), sums));
+      ONWARD_RETURN_IF_ERROR(
+          SumChances(*node, absl::MakeConstSpan(logits).subspan(row * in[1], in[1]), sums));
       for (int64_t i = row * samples; i < (row + 1) * samples; ++i) {
         const auto it = std::upper_bound(sums.begin(), sums.end() - 1, draws[i] * sums.back());
         if (to == DType::kInt32) {

@@ -101,7 +101,9 @@ class Reducer {
     if (plan_.outputs == 0) return;
     if (plan_.count == 0) {
       const Total neutral = Fold::template Neutral<Total>();
-      for (int64_t i = 0; i < plan_.outputs; ++i) finish_(&neutral, 1, 0, ShiftsAt(i), results_ + i);
+      for (int64_t i = 0; i < plan_.outputs; ++i) {
+        finish_(&neutral, 1, 0, ShiftsAt(i), results_ + i);
+      }
       return;
     }
     // A task is a group of neighbouring results; where there are few, each is

@@ -51,20 +51,20 @@ template <typename F>
 bool DispatchReduction(DType dtype, Reduction reduction, const F& f) {
   switch (reduction) {
     case Reduction::kNone:
-      return DispatchWidth(
-          dtype, [&]<typename T>() { f.template operator()<T, Reduction::kNone>(); });
+      return DispatchWidth(dtype,
+                           [&]<typename T>() { f.template operator()<T, Reduction::kNone>(); });
     case Reduction::kAdd:
-      return DispatchNumeric(
-          dtype, [&]<typename T>() { f.template operator()<T, Reduction::kAdd>(); });
+      return DispatchNumeric(dtype,
+                             [&]<typename T>() { f.template operator()<T, Reduction::kAdd>(); });
     case Reduction::kMul:
-      return DispatchNumeric(
-          dtype, [&]<typename T>() { f.template operator()<T, Reduction::kMul>(); });
+      return DispatchNumeric(dtype,
+                             [&]<typename T>() { f.template operator()<T, Reduction::kMul>(); });
     case Reduction::kMin:
-      return DispatchNumeric(
-          dtype, [&]<typename T>() { f.template operator()<T, Reduction::kMin>(); });
+      return DispatchNumeric(dtype,
+                             [&]<typename T>() { f.template operator()<T, Reduction::kMin>(); });
     case Reduction::kMax:
-      return DispatchNumeric(
-          dtype, [&]<typename T>() { f.template operator()<T, Reduction::kMax>(); });
+      return DispatchNumeric(dtype,
+                             [&]<typename T>() { f.template operator()<T, Reduction::kMax>(); });
   }
   return false;
 }
@@ -74,17 +74,16 @@ absl::Status CheckReduction(const KernelRequest& request, Reduction reduction) {
   if (DispatchReduction(dtype, reduction, []<typename T, Reduction kReduction>() {})) {
     return absl::OkStatus();
   }
-  return NodeUnimplemented(request.node,
-                           absl::StrCat("no kernel for ", std::string(DTypeName(dtype)),
-                                        " with reduction ",
-                                        request.node.String("reduction", "none")));
+  return NodeUnimplemented(
+      request.node, absl::StrCat("no kernel for ", std::string(DTypeName(dtype)),
+                                 " with reduction ", request.node.String("reduction", "none")));
 }
 
 // Rows of updates along the last axis; see GatherElements.
 struct UpdateRows {
   Shape::Dims dims, update_strides, data_strides;  // the axis has data stride 0
   int64_t axis_stride = 1, bound = 0;
-  int64_t lead = 1;           // independent groups of rows: the dims before the axis
+  int64_t lead = 1;  // independent groups of rows: the dims before the axis
   int64_t rows_per_lead = 1;
   bool last_axis = false;
 };
@@ -198,9 +197,8 @@ absl::StatusOr<Kernel> MakeScatterND(const KernelRequest& request) {
   ONWARD_ASSIGN_OR_RETURN(const Tuples tuples, PlanTuples(request.node, data, indices, 0));
   if (request.in(2).elements() != tuples.count * tuples.slice) {
     return NodeError(request.node, absl::StrCat("updates of shape ", request.in(2).ToString(),
-                                                " do not fit indices of shape ",
-                                                indices.ToString(), " and data of shape ",
-                                                data.ToString()));
+                                                " do not fit indices of shape ", indices.ToString(),
+                                                " and data of shape ", data.ToString()));
   }
   const OutputSlot slot(request, 0);
   ONWARD_RETURN_IF_ERROR(slot.Accepts(data));
@@ -210,8 +208,7 @@ absl::StatusOr<Kernel> MakeScatterND(const KernelRequest& request) {
   kernel.run = [slot, data, tuples, reduction,
                 node = KeepNode(request.node)](const KernelCall& call) -> absl::Status {
     int64_t* offsets = static_cast<int64_t*>(call.workspace);
-    ONWARD_RETURN_IF_ERROR(
-        ResolveTuples(*node, tuples, call.inputs[1]->data<int64_t>(), offsets));
+    ONWARD_RETURN_IF_ERROR(ResolveTuples(*node, tuples, call.inputs[1]->data<int64_t>(), offsets));
     ONWARD_ASSIGN_OR_RETURN(Tensor * output, slot.Get(call, data));
     CopyAll(*output, *call.inputs[0]);
     DispatchReduction(output->dtype(), reduction, [&]<typename T, Reduction kReduction>() {

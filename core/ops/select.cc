@@ -78,21 +78,20 @@ void FillOneHot(T* out, const int64_t* places, const T* values, int64_t outer, i
     });
     return;
   }
-  ParallelFor(outer * block, MoveGrain<T>(), [&](int64_t begin, int64_t end) {
-    std::fill(out + begin, out + end, off);
-  });
+  ParallelFor(outer * block, MoveGrain<T>(),
+              [&](int64_t begin, int64_t end) { std::fill(out + begin, out + end, off); });
   for (int64_t o = 0; o < outer; ++o) set(o);
 }
 
 absl::StatusOr<Kernel> MakeOneHot(const KernelRequest& request) {
   ONWARD_RETURN_IF_ERROR(CheckArity(request, 3));
   const Shape indices = request.in(0);
-  const absl::StatusOr<int> axis =
-      NormalizeAxis(request.node.Int("axis", -1), indices.rank() + 1);
+  const absl::StatusOr<int> axis = NormalizeAxis(request.node.Int("axis", -1), indices.rank() + 1);
   if (!axis.ok()) return AtNode(request.node, axis.status());
   if (request.in(2) != Shape{2} || request.inputs[2].dtype != request.outputs[0].dtype) {
     return NodeError(request.node, absl::StrCat("values must be [off, on] of the output's type, "
-                                                "got shape ", request.in(2).ToString()));
+                                                "got shape ",
+                                                request.in(2).ToString()));
   }
   ONWARD_RETURN_IF_ERROR(CheckMovable(request.node, request.inputs[2].dtype));
   if (!DispatchNumeric(request.inputs[0].dtype, []<typename T>() {})) {
@@ -104,8 +103,7 @@ absl::StatusOr<Kernel> MakeOneHot(const KernelRequest& request) {
                axis = *axis](absl::Span<const Tensor* const> inputs) {
     return PlanOneHot(*node, indices, axis, *inputs[1]);
   };
-  auto run = [outer = indices.elements(0, *axis),
-              inner = indices.elements(*axis, indices.rank())](
+  auto run = [outer = indices.elements(0, *axis), inner = indices.elements(*axis, indices.rank())](
                  const OneHotPlan& plan, const KernelCall& call, Tensor& output) {
     int64_t* places = static_cast<int64_t*>(call.workspace);
     HotPlaces(*call.inputs[0], plan.depth, places);
@@ -183,8 +181,8 @@ absl::StatusOr<Kernel> MakeCompress(const KernelRequest& request) {
       if (condition[i]) positions.push_back(static_cast<int64_t>(i));
     }
     if (!positions.empty() && positions.back() >= in[axis]) {
-      return NodeError(*node, absl::StrCat("condition selects element ", positions.back(),
-                                           " of ", in[axis]));
+      return NodeError(
+          *node, absl::StrCat("condition selects element ", positions.back(), " of ", in[axis]));
     }
     const int64_t n = static_cast<int64_t>(positions.size());
     Shape out = in;
@@ -192,8 +190,8 @@ absl::StatusOr<Kernel> MakeCompress(const KernelRequest& request) {
     ONWARD_ASSIGN_OR_RETURN(Tensor * output, slot.Get(call, out));
     if (output->elements() == 0) return absl::OkStatus();
     DispatchWidth(output->dtype(), [&]<typename T>() {
-      TakeRows(output->data<T>(), call.inputs[0]->data<T>(), positions.data(),
-               in.elements(0, axis), n, in.elements(axis + 1, in.rank()), in[axis]);
+      TakeRows(output->data<T>(), call.inputs[0]->data<T>(), positions.data(), in.elements(0, axis),
+               n, in.elements(axis + 1, in.rank()), in[axis]);
     });
     return absl::OkStatus();
   };
@@ -229,9 +227,9 @@ absl::StatusOr<Kernel> MakeReverseSequence(const KernelRequest& request) {
                                                 "the input ", in.ToString(), " of rank 2 or more"));
   }
   if (request.inputs[1].dtype != DType::kInt64 || request.in(1) != Shape{in[batch_axis]}) {
-    return NodeError(request.node, absl::StrCat("sequence_lens must be int64 of shape [",
-                                                in[batch_axis], "], got ",
-                                                request.in(1).ToString()));
+    return NodeError(request.node,
+                     absl::StrCat("sequence_lens must be int64 of shape [", in[batch_axis],
+                                  "], got ", request.in(1).ToString()));
   }
   const OutputSlot slot(request, 0);
   ONWARD_RETURN_IF_ERROR(slot.Accepts(in));

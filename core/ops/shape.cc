@@ -30,8 +30,10 @@ absl::StatusOr<ViewPlan> PlanReshape(const Node& node, const Shape& in, const Te
   for (int i = 0; i < static_cast<int>(wanted.size()); ++i) {
     if (wanted[i] == 0 && !allow_zero) {
       if (i >= in.rank()) {
-        return NodeError(node, absl::StrCat("dimension ", i, " of the wanted shape is 0 (copy), "
-                                            "but the input has shape ", in.ToString()));
+        return NodeError(node, absl::StrCat("dimension ", i,
+                                            " of the wanted shape is 0 (copy), "
+                                            "but the input has shape ",
+                                            in.ToString()));
       }
       wanted[i] = in[i];
     } else if (wanted[i] == -1) {
@@ -53,8 +55,8 @@ absl::StatusOr<ViewPlan> PlanReshape(const Node& node, const Shape& in, const Te
   const absl::StatusOr<int64_t> got = CheckedElements(wanted);
   if (!got.ok()) return AtNode(node, got.status());
   if (*got != elements) {
-    return NodeError(node, absl::StrCat("cannot reshape ", in.ToString(), " to ",
-                                        Shape(wanted).ToString()));
+    return NodeError(
+        node, absl::StrCat("cannot reshape ", in.ToString(), " to ", Shape(wanted).ToString()));
   }
   return ViewPlan{Shape(wanted)};
 }

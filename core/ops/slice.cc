@@ -34,8 +34,8 @@ absl::StatusOr<Kernel> CopyKernel(const KernelRequest& request, std::vector<int>
     ONWARD_ASSIGN_OR_RETURN(const CopyPlan plan, make(Constants(request)));
     same = plan.copy.identity() && plan.shape.elements() == request.in(0).elements();
   }
-  ONWARD_ASSIGN_OR_RETURN(
-      Kernel kernel, PlannedKernel<CopyPlan>(request, std::move(deciding), make, RunCopy));
+  ONWARD_ASSIGN_OR_RETURN(Kernel kernel,
+                          PlannedKernel<CopyPlan>(request, std::move(deciding), make, RunCopy));
   if (same) SetView(request, kernel);
   return kernel;
 }
@@ -79,9 +79,9 @@ absl::StatusOr<CopyPlan> PlanSlice(const Node& node, DType dtype, const Shape& i
     ONWARD_ASSIGN_OR_RETURN(steps, IntsOf(node, *t, "steps"));
   }
   if (ends.size() != count || axes.size() != count || steps.size() != count) {
-    return NodeError(node, absl::StrCat("starts, ends, axes and steps have ", count, ", ",
-                                        ends.size(), ", ", axes.size(), " and ", steps.size(),
-                                        " elements"));
+    return NodeError(
+        node, absl::StrCat("starts, ends, axes and steps have ", count, ", ", ends.size(), ", ",
+                           axes.size(), " and ", steps.size(), " elements"));
   }
   Shape out = in;
   Shape::Dims strides = in.Strides();

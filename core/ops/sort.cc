@@ -69,8 +69,7 @@ template <bool kLargest, typename C>
 void SortBest(const C* keys, int64_t n, int64_t k, Ranked<C>* best) {
   for (int64_t j = 0; j < n; ++j) best[j] = {keys[j], j};
   auto better = [](const Ranked<C>& a, const Ranked<C>& b) {
-    return Better<kLargest>(a.key, b.key) ||
-           (!Better<kLargest>(b.key, a.key) && a.index < b.index);
+    return Better<kLargest>(a.key, b.key) || (!Better<kLargest>(b.key, a.key) && a.index < b.index);
   };
   if (k < n) std::nth_element(best, best + k, best + n, better);
   std::sort(best, best + k, better);
@@ -122,9 +121,9 @@ absl::StatusOr<Kernel> MakeTopK(const KernelRequest& request) {
   const absl::StatusOr<int> axis = NormalizeAxis(request.node.Int("axis", -1), in.rank());
   if (!axis.ok()) return AtNode(request.node, axis.status());
   if (!DispatchNumeric(request.inputs[0].dtype, []<typename T>() {})) {
-    return NodeUnimplemented(request.node, absl::StrCat("no kernel for ",
-                                                        std::string(DTypeName(
-                                                            request.inputs[0].dtype))));
+    return NodeUnimplemented(
+        request.node,
+        absl::StrCat("no kernel for ", std::string(DTypeName(request.inputs[0].dtype))));
   }
   const TopKShape s{in.elements(0, *axis), in[*axis], in.elements(*axis + 1, in.rank()),
                     request.node.Int("largest", 1) != 0};
@@ -253,8 +252,7 @@ absl::StatusOr<Kernel> MakeUnique(const KernelRequest& request) {
     if (dtype == DType::kString) {
       d = DistinctSlices<std::string>(x, in, axis, sorted);
     } else {
-      DispatchNumeric(dtype,
-                      [&]<typename T>() { d = DistinctSlices<T>(x, in, axis, sorted); });
+      DispatchNumeric(dtype, [&]<typename T>() { d = DistinctSlices<T>(x, in, axis, sorted); });
     }
     if (slots[0].wanted()) {
       const int64_t n = static_cast<int64_t>(d.first.size());

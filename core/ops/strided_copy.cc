@@ -190,9 +190,7 @@ void StridedCopy::ChooseWay() {
   }
 }
 
-bool StridedCopy::identity() const {
-  return dims_.size() == 1 && src_[0] == 1 && offset_ == 0;
-}
+bool StridedCopy::identity() const { return dims_.size() == 1 && src_[0] == 1 && offset_ == 0; }
 
 template <typename T>
 void StridedCopy::CopyRuns(T* dst, const T* src) const {

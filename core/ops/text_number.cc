@@ -15,13 +15,13 @@
 namespace onward {
 namespace {
 
-// Positional from 1e-4 up to 1e16, as numpy does.
+// Positional from 1e-4 up to `limit`, which numpy chooses by the type.
 template <typename T>
-std::string Shortest(T value) {
+std::string Shortest(T value, double limit) {
   if (std::isnan(value)) return "nan";
   if (std::isinf(value)) return value < 0 ? "-inf" : "inf";
-  const T magnitude = std::fabs(value);
-  const bool positional = magnitude == 0 || (magnitude >= T(1e-4) && magnitude < T(1e16));
+  const double magnitude = std::fabs(static_cast<double>(value));
+  const bool positional = magnitude == 0 || (magnitude >= 1e-4 && magnitude < limit);
   char buffer[64];
   const auto end = std::to_chars(buffer, buffer + sizeof(buffer), value,
                                  positional ? std::chars_format::fixed
@@ -34,16 +34,17 @@ std::string Shortest(T value) {
 // The decimal with the fewest digits that rounds to this 16-bit float.
 template <typename T>
 std::string ShortestHalf(T value) {
-  const float exact = value;
-  if (!std::isfinite(exact)) return Shortest(exact);
+  constexpr double kLimit = 1e3;
   constexpr int kEnoughDigits = 6;
+  const float exact = value;
+  if (!std::isfinite(exact)) return Shortest(exact, kLimit);
   for (int digits = 1; digits < kEnoughDigits; ++digits) {
     char buffer[32];
     std::snprintf(buffer, sizeof(buffer), "%.*e", digits - 1, static_cast<double>(exact));
     const double decimal = std::strtod(buffer, nullptr);
-    if (T(static_cast<float>(decimal)).bits == value.bits) return Shortest(decimal);
+    if (T(static_cast<float>(decimal)).bits == value.bits) return Shortest(decimal, kLimit);
   }
-  return Shortest(exact);
+  return Shortest(exact, kLimit);
 }
 
 }  // namespace
@@ -51,8 +52,8 @@ std::string ShortestHalf(T value) {
 std::string NumberText(bool value) { return value ? "True" : "False"; }
 std::string NumberText(int64_t value) { return absl::StrCat(value); }
 std::string NumberText(uint64_t value) { return absl::StrCat(value); }
-std::string NumberText(float value) { return Shortest(value); }
-std::string NumberText(double value) { return Shortest(value); }
+std::string NumberText(float value) { return Shortest(value, 1e6); }
+std::string NumberText(double value) { return Shortest(value, 1e16); }
 std::string NumberText(Float16 value) { return ShortestHalf(value); }
 std::string NumberText(BFloat16 value) { return ShortestHalf(value); }
 

@@ -53,9 +53,9 @@ absl::StatusOr<Kernel> MakeTranspose(const KernelRequest& request) {
     if (valid) seen[perm[i]] = true;
   }
   if (!valid) {
-    return NodeError(request.node, absl::StrCat("perm [", absl::StrJoin(perm, ", "),
-                                                "] is no permutation of the axes of ",
-                                                in.ToString()));
+    return NodeError(request.node,
+                     absl::StrCat("perm [", absl::StrJoin(perm, ", "),
+                                  "] is no permutation of the axes of ", in.ToString()));
   }
   Shape out;
   for (int64_t axis : perm) out.push_back(in[static_cast<int>(axis)]);

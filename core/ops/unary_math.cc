@@ -3,6 +3,7 @@
 // predicates IsNaN and IsInf.
 #include <cmath>
 #include <limits>
+#include <type_traits>
 
 #include "core/ops/elementwise.h"
 #include "core/ops/scalar_math.h"

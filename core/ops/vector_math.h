@@ -19,7 +19,7 @@ namespace vector_math {
 
 // exp(x) = 2^n * (1 + tail) with n = round(x / ln 2), for |n| < 200.
 struct SplitExp {
-  float tail;       // expm1 of the rest of x
+  float tail;        // expm1 of the rest of x
   int32_t exponent;  // n
 };
 
@@ -70,7 +70,7 @@ inline double Expm1(double x) { return std::expm1(x); }
 // log(x) - shift ln 2, for normal x.
 inline float LogOfNormal(float x, float shift) {
   // The mantissa goes to [sqrt(1/2), sqrt(2)).
-  const int32_t bits = std::bit_cast<int32_t>(x) - 0x3f3504f3;
+  const int32_t bits = static_cast<int32_t>(std::bit_cast<uint32_t>(x) - 0x3f3504f3u);
   const float f = std::bit_cast<float>((bits & 0x7fffff) + 0x3f3504f3) - 1.0f;
   const float e = static_cast<float>(bits >> 23) - shift;
   float p = 6.91647556e-2f;

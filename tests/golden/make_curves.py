@@ -2,7 +2,8 @@
 
 PEERS is the folder of the reference models (models.py), OUT receives for each model
   NAME.onnx    the start (torch.manual_seed(0), opset 15, nothing folded)
-  NAME.x.npy, NAME.y.npy   one batch (torch.manual_seed(1))
+  NAME.x.npy, NAME.y.npy   one batch (torch.manual_seed(2); with seed 1 lenet meets a near-tie in a max pool in
+                           step 3, where float programs part)
   NAME.json    the losses of 20 AdamW steps (lr 1e-3, PyTorch's defaults) on that batch, in training mode
 The .json files are kept in tests/golden; the rest is made anew where PyTorch is installed.
 """
@@ -25,7 +26,7 @@ for name in ("mlp", "lenet", "resnet18_32", "mobilenetv2_96", "tinybert"):
     make, example, classes = MODELS[name]
     torch.manual_seed(0)
     model = make()
-    torch.manual_seed(1)
+    torch.manual_seed(2)
     x = example()
     y = labels(x, classes, name)
     np.save(f"{out}/{name}.x.npy", x.numpy())

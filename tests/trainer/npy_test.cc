@@ -55,7 +55,7 @@ std::string Zip(const std::string& name, const std::string& bytes, bool deflated
   out += "PK\x01\x02";
   Little(&out, 20, 2);
   out += common;
-  Little(&out, 0, 14);
+  out.append(14, '\0');
   out += name;
   const size_t size = out.size() - directory;
   out += "PK\x05\x06";

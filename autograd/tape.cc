@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "autograd/tape.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "autograd/prepare.h"
+#include "autograd/tidy.h"
+#include "core/base/status.h"
+#include "core/graph/inline.h"
+
+namespace onward {
+namespace {
+
+constexpr int kMaxBodyDepth = 50;  // of function bodies within function bodies
+
+// `value` and its successors, shortened in the middle.
+std::vector<std::string> Chain(const std::string& value,
+                               const absl::flat_hash_map<std::string, std::string>& next) {
+  constexpr size_t kShown = 5;
+  std::vector<std::string> chain = {value};
+  for (auto it = next.find(value); it != next.end(); it = next.find(it->second)) {
+    chain.push_back(it->second);
+  }
+  if (chain.size() <= kShown) return chain;
+  return {chain[0], chain[1], "...", chain[chain.size() - 2], chain[chain.size() - 1]};
+}
+
+}  // namespace
+
+absl::Status Tape::Record() {
+  needed_.insert(y_);
+  ExtendNeeded(graph_.nodes, &needed_);
+  active_.insert(xs_.begin(), xs_.end());
+  const size_t forward_nodes = graph_.nodes.size();
+  for (size_t i = 0; i < forward_nodes; ++i) {
+    // Expanding a body appends to graph_.nodes, so the node is copied.
+    const Node node = graph_.nodes[i];
+    ONWARD_RETURN_IF_ERROR(RecordNode(node, i, needed_, node, 0));
+  }
+  return ReportObstacles();
+}
+
+bool Tape::Carries(const std::string& value) const {
+  if (value.empty()) return false;
+  const ValueType* type = graph_.TypeOf(value);
+  return type == nullptr || type->dtype == DType::kUndefined || IsFloating(type->dtype);
+}
+
+// Adds to `needed` the values that its members are computed from; an x ends the
+// search.
+void Tape::ExtendNeeded(const std::vector<Node>& nodes, ValueSet* needed) {
+  for (auto node = nodes.rbegin(); node != nodes.rend(); ++node) {
+    auto out = std::find_if(node->outputs.begin(), node->outputs.end(), [&](const std::string& v) {
+      return needed->contains(v) && !xs_.contains(v);
+    });
+    if (out == node->outputs.end()) continue;
+    for (std::string& in : AllInputs(*node)) {
+      toward_y_.try_emplace(in, *out);
+      needed->insert(std::move(in));
+    }
+  }
+}
+
+// Puts a node on the tape, or the nodes of its body. `outer` is the node of the
+// forward graph that it belongs to.
+absl::Status Tape::RecordNode(const Node& node, size_t index, const ValueSet& needed,
+                              const Node& outer, int depth) {
+  const std::vector<std::string> inputs = AllInputs(node);
+  auto source =
+      std::find_if(inputs.begin(), inputs.end(), [&](const std::string& v) { return IsActive(v); });
+  if (source == inputs.end()) return absl::OkStatus();
+  const bool matters = std::any_of(
+      node.outputs.begin(), node.outputs.end(),
+      [&](const std::string& v) { return needed.contains(v) && !xs_.contains(v) && Carries(v); });
+  if (!matters) return absl::OkStatus();
+  const RuleTable::Entry* entry = rules_.Find(node.op_type, node.domain);
+  if (entry != nullptr && entry->rule == nullptr) return absl::OkStatus();
+  if (entry != nullptr) {
+    steps_.push_back({node, index, &entry->rule});
+  } else {
+    ONWARD_ASSIGN_OR_RETURN(std::optional<Function> body, Body(node));
+    if (body.has_value()) return RecordBody(node, *body, needed, outer, depth);
+    AddObstacle(node, outer);
+  }
+  for (const std::string& out : node.outputs) {
+    if (!Carries(out)) continue;
+    active_.insert(out);
+    from_.try_emplace(out, *source);
+  }
+  return absl::OkStatus();
+}
+
+std::vector<InputFact> Tape::Facts(const Node& node) const {
+  std::vector<InputFact> facts(node.inputs.size());
+  for (size_t i = 0; i < facts.size(); ++i) {
+    if (node.inputs[i].empty()) continue;
+    facts[i] = {graph_.TypeOf(node.inputs[i]), b_.ConstantOf(node.inputs[i])};
+  }
+  return facts;
+}
+
+absl::StatusOr<std::optional<Function>> Tape::Body(const Node& node) const {
+  auto it = graph_.functions.find({node.domain, node.op_type, node.overload});
+  if (it != graph_.functions.end()) return std::optional<Function>(*it->second);
+  return operators_.FunctionBody(node, Facts(node), graph_.opsets);
+}
+
+absl::Status Tape::RecordBody(const Node& call, const Function& body, const ValueSet& needed,
+                              const Node& outer, int depth) {
+  if (depth >= kMaxBodyDepth) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(outer.Describe(), ": function bodies nested deeper than ", kMaxBodyDepth));
+  }
+  if (graph_.nodes.size() > static_cast<size_t>(kMaxExpandedNodes)) {
+    return absl::ResourceExhaustedError(absl::StrCat("function bodies on the way to '", y_,
+                                                     "' expand to more than ", kMaxExpandedNodes,
+                                                     " nodes"));
+  }
+  ONWARD_ASSIGN_OR_RETURN(std::vector<Node> nodes, ExpandCall(body, call, BodyPrefix()));
+  ShareConstants(call, &nodes);
+  ValueSet inner_needed;
+  for (const std::string& out : call.outputs) {
+    if (needed.contains(out)) inner_needed.insert(out);
+  }
+  ExtendNeeded(nodes, &inner_needed);
+  for (const auto& [domain, version] : body.body.opsets) graph_.opsets.try_emplace(domain, version);
+  const ValueSet call_outputs(call.outputs.begin(), call.outputs.end());
+  for (const Node& node : nodes) {
+    Node copy = node;
+    for (std::string& out : copy.outputs) {
+      if (!out.empty() && call_outputs.contains(out)) out = b_.UniqueName(prefix_);
+    }
+    b_.Append(std::move(copy));
+    if (!b_.status().ok()) {
+      return Annotate(b_.status(), absl::StrCat("in the body of ", outer.Describe()));
+    }
+    for (const std::string& out : graph_.nodes.back().outputs) {
+      if (!out.empty()) NameDims(&graph_.types[out], &next_dim_);
+    }
+    ONWARD_RETURN_IF_ERROR(
+        RecordNode(node, graph_.nodes.size() - 1, inner_needed, outer, depth + 1));
+  }
+  return absl::OkStatus();
+}
+
+// Hands the constants of a body over to the builder, which then knows their
+// values. Those that subgraphs read keep their names.
+void Tape::ShareConstants(const Node& call, std::vector<Node>* nodes) {
+  ValueSet fixed = CapturedBySubgraphs(*nodes);
+  fixed.insert(call.outputs.begin(), call.outputs.end());
+  absl::flat_hash_map<std::string, std::string> names;
+  std::vector<Node> others;
+  for (Node& node : *nodes) {
+    for (std::string& in : node.inputs) {
+      if (auto it = names.find(in); it != names.end()) in = it->second;
+    }
+    std::optional<Tensor> value = ConstantValue(node);
+    if (value.has_value() && !fixed.contains(node.outputs[0])) {
+      names[node.outputs[0]] = b_.Constant(*value).name();
+    } else {
+      others.push_back(std::move(node));
+    }
+  }
+  *nodes = std::move(others);
+}
+
+// A prefix that no value of the graph has.
+std::string Tape::BodyPrefix() {
+  while (true) {
+    std::string prefix = absl::StrCat(b_.UniqueName(prefix_), "_");
+    const bool taken = std::any_of(graph_.nodes.begin(), graph_.nodes.end(), [&](const Node& node) {
+      return std::any_of(node.outputs.begin(), node.outputs.end(),
+                         [&](const std::string& v) { return absl::StartsWith(v, prefix); });
+    });
+    if (!taken) return prefix;
+  }
+}
+
+std::string Tape::OpVersion(const Node& node) const {
+  const int since = operators_.SinceVersion(node, graph_.opsets);
+  return absl::StrCat(node.domain.empty() ? "" : absl::StrCat(node.domain, "."), node.op_type,
+                      since == 0 ? "" : absl::StrCat("-", since));
+}
+
+void Tape::AddObstacle(const Node& node, const Node& outer) {
+  const bool inside = &node != &outer;
+  obstacles_.push_back(absl::StrCat(OpVersion(node), " at ", node.Describe(),
+                                    inside ? ", in the body of " + outer.Describe() : "",
+                                    "\n    on the path ", Path(outer)));
+}
+
+// "w -> h1 -> [fc2] -> h2 -> ... -> loss"
+std::string Tape::Path(const Node& node) const {
+  std::vector<std::string> path, after;
+  for (const std::string& in : AllInputs(node)) {
+    if (!IsActive(in)) continue;
+    path = Chain(in, from_);
+    break;
+  }
+  for (const std::string& out : node.outputs) {
+    if (!needed_.contains(out)) continue;
+    after = Chain(out, toward_y_);
+    break;
+  }
+  std::reverse(path.begin(), path.end());
+  path.push_back(absl::StrCat("[", node.name.empty() ? node.op_type : node.name, "]"));
+  path.insert(path.end(), after.begin(), after.end());
+  return absl::StrJoin(path, " -> ");
+}
+
+absl::Status Tape::ReportObstacles() const {
+  if (obstacles_.empty()) return absl::OkStatus();
+  std::string message = absl::StrCat("cannot differentiate '", y_, "': ", obstacles_.size(),
+                                     obstacles_.size() == 1 ? " node has" : " nodes have",
+                                     " neither a gradient rule nor a function body:");
+  for (const std::string& obstacle : obstacles_) absl::StrAppend(&message, "\n  ", obstacle);
+  absl::StrAppend(&message,
+                  "\nFreeze the variables before these nodes (leave them out of xs), or register a "
+                  "rule with RuleTable::Add.");
+  return absl::UnimplementedError(message);
+}
+
+}  // namespace onward

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// The tape: the nodes between the xs and y, in order, each with its rule.
+// Operators without a rule are replaced by the nodes of their function bodies.
+#ifndef ONWARD_AUTOGRAD_TAPE_H_
+#define ONWARD_AUTOGRAD_TAPE_H_
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/status/statusor.h"
+#include "autograd/rule.h"
+#include "core/graph/builder.h"
+#include "core/graph/graph.h"
+#include "core/graph/operator_set.h"
+
+namespace onward {
+
+// One node of the tape. A node of an expanded body stands in the graph as a
+// copy with output names of its own, because the forward call still computes
+// the call's outputs; here it has the names that gradients arrive under.
+struct Step {
+  Node node;
+  size_t index;  // of the node, or its copy, in the graph
+  const Rule* rule;
+};
+
+class Tape {
+ public:
+  using ValueSet = absl::flat_hash_set<std::string>;
+
+  // `builder` appends to the forward graph, `next_dim` counts names of unknown
+  // dimensions. Everything must outlive the tape.
+  Tape(GraphBuilder& builder, const RuleTable& rules, const std::string& prefix,
+       const std::string& y, const std::vector<std::string>& xs, int next_dim)
+      : b_(builder),
+        graph_(builder.graph()),
+        operators_(*builder.operators()),
+        rules_(rules),
+        prefix_(prefix),
+        y_(y),
+        xs_(xs.begin(), xs.end()),
+        next_dim_(next_dim) {}
+
+  // Appends copies of the bodies' nodes to the graph. Fails, listing them all,
+  // if some node on the way has neither rule nor body.
+  absl::Status Record();
+
+  std::vector<Step>& steps() { return steps_; }
+  bool IsX(const std::string& value) const { return xs_.contains(value); }
+  // Whether gradients flow to a value: it depends on an x and is floating-point.
+  bool IsActive(const std::string& value) const {
+    return active_.contains(value) && Carries(value);
+  }
+
+  std::vector<InputFact> Facts(const Node& node) const;
+  // "Gemm-13".
+  std::string OpVersion(const Node& node) const;
+
+ private:
+  bool Carries(const std::string& value) const;
+  void ExtendNeeded(const std::vector<Node>& nodes, ValueSet* needed);
+  absl::Status RecordNode(const Node& node, size_t index, const ValueSet& needed, const Node& outer,
+                          int depth);
+  absl::Status RecordBody(const Node& call, const Function& body, const ValueSet& needed,
+                          const Node& outer, int depth);
+  absl::StatusOr<std::optional<Function>> Body(const Node& node) const;
+  void ShareConstants(const Node& call, std::vector<Node>* nodes);
+  std::string BodyPrefix();
+  void AddObstacle(const Node& node, const Node& outer);
+  std::string Path(const Node& node) const;
+  absl::Status ReportObstacles() const;
+
+  GraphBuilder& b_;
+  Graph& graph_;
+  const OperatorSet& operators_;
+  const RuleTable& rules_;
+  const std::string& prefix_;
+  const std::string& y_;
+  const ValueSet xs_;
+  int next_dim_;
+
+  ValueSet needed_;  // what y is computed from, up to the xs
+  ValueSet active_;  // what depends on an x
+  // One way from each value to y, and from each active value back to an x.
+  absl::flat_hash_map<std::string, std::string> toward_y_, from_;
+  std::vector<Step> steps_;
+  std::vector<std::string> obstacles_;
+};
+
+}  // namespace onward
+
+#endif  // ONWARD_AUTOGRAD_TAPE_H_

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Exporters store equal initializers once. Layers that all start with ones or
+// zeros (scales, shifts and running statistics of normalizations) then share one
+// tensor although each has its own in the network they came from.
+#include <cstring>
+#include <map>
+#include <set>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_cat.h"
+#include "training_info/author_graphs.h"
+
+namespace onward {
+namespace {
+
+bool AllEqual(const Tensor& t) {
+  const size_t width = DTypeBits(t.dtype()) / 8;
+  if (width == 0 || t.elements() == 0) return false;
+  const char* data = t.data<char>();
+  for (int64_t i = 1; i < t.elements(); ++i) {
+    if (std::memcmp(data, data + i * width, width) != 0) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+std::vector<std::string> UnshareInitializers(Graph* graph, const std::vector<std::string>& names) {
+  std::map<std::string, int> readers;
+  for (const std::string& name : names) {
+    auto it = graph->initializers.find(name);
+    if (it != graph->initializers.end() && IsFloating(it->second.dtype()) && AllEqual(it->second)) readers[name] = 0;
+  }
+  absl::flat_hash_set<std::string> taken;
+  for (const auto& [name, tensor] : graph->initializers) taken.insert(name);
+  for (const Node& node : graph->nodes) taken.insert(node.outputs.begin(), node.outputs.end());
+  std::set<std::string> unshared;
+  auto add_copy = [&](const std::string& from, const std::string& name) {
+    const Tensor value = graph->initializers.at(from);
+    graph->types[name] = ValueType::Of(value.dtype(), value.shape());
+    graph->initializers[name] = value;
+    unshared.insert(from);
+  };
+  // The usual form: an Identity node that carries the name the tensor had.
+  std::erase_if(graph->nodes, [&](const Node& node) {
+    if (!node.Is("Identity") || !readers.contains(node.inputs[0])) return false;
+    add_copy(node.inputs[0], node.outputs[0]);
+    return true;
+  });
+  for (Node& node : graph->nodes) {
+    for (std::string& input : node.inputs) {
+      auto it = readers.find(input);
+      if (it == readers.end() || ++it->second == 1) continue;
+      std::string copy;
+      for (int k = it->second; copy.empty() || taken.contains(copy); ++k) copy = absl::StrCat(it->first, "__", k);
+      taken.insert(copy);
+      add_copy(it->first, copy);
+      input = copy;
+    }
+  }
+  return {unshared.begin(), unshared.end()};
+}
+
+}  // namespace onward
