@@ -54,7 +54,7 @@ class Engine {
         prefix_(options.prefix.empty() ? absl::StrCat(y, "__vjp") : options.prefix),
         first_generated_(graph_.nodes.size()),
         b_(&graph_, options.operators, prefix_),
-        tape_(b_, rules, prefix_, y_, xs, next_dim) {
+        tape_(b_, rules, prefix_, options.reserved, y_, xs, next_dim) {
     for (const std::string& name : options.reserved) b_.Reserve(name);
   }
 

@@ -40,20 +40,11 @@ FitPlan PlanFit(const ValueType& g, const ValueType& x) {
   plan.expand = plan.lead < 0;
   for (int i = std::max(plan.lead, 0); i < g.rank(); ++i) {
     switch (CompareDims(g.dims[i], x.dims[i - plan.lead])) {
-      case Fit::kEqual:
-        break;
-      case Fit::kSum:
-        plan.inner_axes.push_back(i);
-        break;
-      case Fit::kExpand:
-        plan.expand = true;
-        break;
-      case Fit::kUndecided:
-        plan.undecided = true;
-        break;
-      case Fit::kMismatch:
-        plan.mismatch = true;
-        break;
+      case Fit::kEqual: break;
+      case Fit::kSum: plan.inner_axes.push_back(i); break;
+      case Fit::kExpand: plan.expand = true; break;
+      case Fit::kUndecided: plan.undecided = true; break;
+      case Fit::kMismatch: plan.mismatch = true; break;
     }
   }
   return plan;

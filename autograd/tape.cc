@@ -168,15 +168,16 @@ void Tape::ShareConstants(const Node& call, std::vector<Node>* nodes) {
   *nodes = std::move(others);
 }
 
-// A prefix that no value of the graph has.
+// A prefix that no value of the graph and no reserved name has.
 std::string Tape::BodyPrefix() {
   while (true) {
     std::string prefix = absl::StrCat(b_.UniqueName(prefix_), "_");
-    const bool taken = std::any_of(graph_.nodes.begin(), graph_.nodes.end(), [&](const Node& node) {
-      return std::any_of(node.outputs.begin(), node.outputs.end(),
-                         [&](const std::string& v) { return absl::StartsWith(v, prefix); });
-    });
-    if (!taken) return prefix;
+    auto taken = [&](const std::string& v) { return absl::StartsWith(v, prefix); };
+    const bool in_graph =
+        std::any_of(graph_.nodes.begin(), graph_.nodes.end(), [&](const Node& node) {
+          return std::any_of(node.outputs.begin(), node.outputs.end(), taken);
+        });
+    if (!in_graph && std::none_of(reserved_.begin(), reserved_.end(), taken)) return prefix;
   }
 }
 

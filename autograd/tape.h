@@ -31,15 +31,18 @@ class Tape {
  public:
   using ValueSet = absl::flat_hash_set<std::string>;
 
-  // `builder` appends to the forward graph, `next_dim` counts names of unknown
-  // dimensions. Everything must outlive the tape.
+  // `builder` appends to the forward graph, `reserved` are names it must not
+  // use, `next_dim` counts names of unknown dimensions. Everything must outlive
+  // the tape.
   Tape(GraphBuilder& builder, const RuleTable& rules, const std::string& prefix,
-       const std::string& y, const std::vector<std::string>& xs, int next_dim)
+       const std::vector<std::string>& reserved, const std::string& y,
+       const std::vector<std::string>& xs, int next_dim)
       : b_(builder),
         graph_(builder.graph()),
         operators_(*builder.operators()),
         rules_(rules),
         prefix_(prefix),
+        reserved_(reserved),
         y_(y),
         xs_(xs.begin(), xs.end()),
         next_dim_(next_dim) {}
@@ -78,6 +81,7 @@ class Tape {
   const OperatorSet& operators_;
   const RuleTable& rules_;
   const std::string& prefix_;
+  const std::vector<std::string>& reserved_;
   const std::string& y_;
   const ValueSet xs_;
   int next_dim_;

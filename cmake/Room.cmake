@@ -1,6 +1,6 @@
 # onward_room(NAME DIR folder DEPENDS ... PRIVATE ...): a static library of all sources below the folder.
 # GCC 12 sees uninitialised memory and overlaps in absl::InlinedVector and std::string that are not there.
-set(ONWARD_WARNINGS -Wall -Wextra -Werror -Wno-uninitialized -Wno-maybe-uninitialized -Wno-restrict)
+set(ONWARD_WARNINGS -Wall -Wextra -Werror -Wno-uninitialized -Wno-maybe-uninitialized -Wno-restrict -Wno-array-bounds)
 
 function(onward_room name)
   cmake_parse_arguments(ROOM "" "DIR" "DEPENDS;PRIVATE" ${ARGN})
