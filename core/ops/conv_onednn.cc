@@ -10,6 +10,7 @@
 #include "core/base/status.h"
 #include "core/ops/conv.h"
 #include "core/ops/onednn.h"
+#include "core/ops/vec.h"
 
 namespace onward {
 namespace {
@@ -149,8 +150,13 @@ void AddBias(const Shape& shape, int block, const float* bias, float* y) {
         lanes[c - first] = bias[c];
       }
       float* out = y + i * size;
-      for (int64_t j = 0; j < size; j += block) {
-        for (int64_t lane = 0; lane < block; ++lane) out[j + lane] += lanes[lane];
+      if (block == 1) {
+        for (int64_t j = 0; j < size; ++j) out[j] += lanes[0];
+        continue;
+      }
+      for (int lane = 0; lane < block; lane += kLanes<float>) {
+        const Vec<float> value = Load(lanes + lane);
+        for (int64_t at = lane; at < size; at += block) Store(out + at, Load(out + at) + value);
       }
     }
   });
