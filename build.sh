@@ -8,6 +8,7 @@
 set -euo pipefail
 cd "$(dirname "$0")"
 export ONWARD_CACHE=${ONWARD_CACHE:-$HOME/.cache/onward}
+export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1  # clones in other folders share compiled objects
 command=${1:-help}
 [ $# -gt 0 ] && shift
 

@@ -55,9 +55,11 @@ Grads PowVjp(const Vjp& v) {
   if (std::optional<double> p = LiteralNumber(v, 1); p && v.needs(0)) {
     grads[0] = PowByConstant(v, *p);
   } else if (v.needs(0)) {
+    // 0 * x^1 stands for 0 * x^-1, which is NaN at x = 0.
     Expr p_like_x = CastLike(v.x(1), v.x(0));
-    Expr dx = v.dy() * p_like_x * Pow(v.x(0), p_like_x - 1.0);
-    grads[0] = ZeroUnless(Not(Equal(p_like_x, v.b().Scalar(0, p_like_x))), dx);
+    Expr one = v.b().Scalar(1, p_like_x);
+    Expr less = Where(Equal(p_like_x, v.b().Scalar(0, p_like_x)), one, p_like_x - one);
+    grads[0] = v.dy() * p_like_x * Pow(v.x(0), less);
   }
   if (v.needs(1)) {
     // log(1) = 0 stands for the points where the logarithm does not exist, so

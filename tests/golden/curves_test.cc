@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// 20 AdamW steps beside PyTorch. The curves are kept here; the models and
+// batches they start from are made by make_curves.py, and ONWARD_GOLDEN names
+// the folder they were made in.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_split.h"
+#include "core/device/cpu.h"
+#include "tests/support/command.h"
+#include "trainer/npy.h"
+#include "training_info/author.h"
+#include "training_info/step.h"
+
+namespace onward {
+namespace {
+
+std::vector<double> Curve(const std::string& json, const std::string& key) {
+  std::vector<double> values;
+  const size_t at = json.find("\"" + key + "\":");
+  if (at == std::string::npos) return values;
+  const size_t begin = json.find('[', at) + 1;
+  for (absl::string_view part : absl::StrSplit(json.substr(begin, json.find(']', begin) - begin), ',')) {
+    values.emplace_back();
+    EXPECT_TRUE(absl::SimpleAtod(part, &values.back()));
+  }
+  return values;
+}
+
+class Curves : public testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override {
+    const char* folder = std::getenv("ONWARD_GOLDEN");
+    if (folder == nullptr || !std::filesystem::exists(std::string(folder) + "/" + GetParam() + ".onnx")) {
+      GTEST_SKIP() << "ONWARD_GOLDEN names no folder made by tests/golden/make_curves.py";
+    }
+    folder_ = folder;
+    json_ = FileBytes(std::string(ONWARD_GOLDEN_CURVES) + "/" + GetParam() + ".json");
+  }
+
+  std::vector<double> Losses(const std::string& optimizer) {
+    AuthorOptions options;
+    options.optimizer = ParseOptimizer(optimizer).value();
+    AuthorResult authored = MakeTrainable(ReadModel(folder_ + "/" + GetParam() + ".onnx").value(), options).value();
+    auto training = TrainingModel::Create(std::move(authored.model), CpuDevice()).value();
+    const TensorMap feeds = {{"x", ReadNpy(folder_ + "/" + GetParam() + ".x.npy").value()},
+                             {"label", ReadNpy(folder_ + "/" + GetParam() + ".y.npy").value()}};
+    std::vector<double> losses;
+    for (int i = 0; i < 20; ++i) losses.push_back(*training->Step(feeds, {"loss"}).value().at("loss").data<float>());
+    return losses;
+  }
+
+  std::string folder_, json_;
+};
+
+// Within 1e-3 of PyTorch, or as near to the exact curve as PyTorch's own float
+// run stays (see make_curves.py on why that can be far).
+TEST_P(Curves, FollowsPyTorch) {
+  const std::vector<double> torch = Curve(json_, "losses"), exact = Curve(json_, "losses_in_double");
+  ASSERT_EQ(torch.size(), 20u);
+  ASSERT_EQ(exact.size(), 20u);
+  const std::vector<double> ours = Losses("adamw:lr=1e-3");
+  double strayed = 0;
+  for (size_t i = 0; i < ours.size(); ++i) {
+    strayed = std::max(strayed, std::abs(torch[i] - exact[i]) / exact[i]);
+    const double tolerance = std::max(1e-3, 3 * strayed);
+    EXPECT_NEAR(ours[i], exact[i], tolerance * exact[i]) << "step " << i;
+  }
+}
+
+TEST_P(Curves, FollowsPyTorchCloselyWhereRoundingDoesNotRule) {
+  const std::vector<double> torch = Curve(json_, "losses_eps_1e-3");
+  if (torch.empty()) GTEST_SKIP() << "no such curve: the model has no BatchNormalization";
+  const std::vector<double> ours = Losses("adamw:lr=1e-3,eps=1e-3");
+  for (size_t i = 0; i < ours.size(); ++i) EXPECT_NEAR(ours[i], torch[i], 5e-3 * torch[i]) << "step " << i;
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, Curves, testing::Values("mlp", "lenet", "tinybert", "mobilenetv2_96", "resnet18_32"),
+                         [](const auto& info) { return info.param; });
+
+}  // namespace
+}  // namespace onward

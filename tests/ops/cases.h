@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// The operator tables, one per family, as core/ops and autograd/rules have them.
+#ifndef ONWARD_TESTS_OPS_CASES_H_
+#define ONWARD_TESTS_OPS_CASES_H_
+
+#include <vector>
+
+#include "tests/support/op_case.h"
+
+namespace onward {
+
+std::vector<OpCase> ElementwiseCases();
+std::vector<OpCase> ActivationCases();
+std::vector<OpCase> ReduceCases();
+std::vector<OpCase> ShapeCases();
+std::vector<OpCase> IndexCases();
+std::vector<OpCase> MatMulCases();
+std::vector<OpCase> ConvCases();
+std::vector<OpCase> PoolCases();
+std::vector<OpCase> NormCases();
+std::vector<OpCase> LossCases();
+// All of them.
+std::vector<OpCase> OpCases();
+
+}  // namespace onward
+
+#endif  // ONWARD_TESTS_OPS_CASES_H_

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// That nothing was forgotten: every kernel has a derivative or a reason, every
+// rule a row that checks it.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+#include <string>
+
+#include "autograd/rule.h"
+#include "core/device/cpu.h"
+#include "tests/ops/cases.h"
+#include "training_info/library.h"
+
+namespace onward {
+namespace {
+
+// Operator -> why it has no derivative.
+const std::map<std::string, std::string>& NotYet() {
+  static const auto* const reasons = new std::map<std::string, std::string>{
+      {"Constant", "has no inputs"},
+      {"CumProd", "no rule yet; needs care at zeros"},
+      {"Adagrad", "a step of an optimizer, never inside a loss"},
+      {"Adam", "a step of an optimizer, never inside a loss"},
+      {"Momentum", "a step of an optimizer, never inside a loss"},
+  };
+  return *reasons;
+}
+
+// Operator with a rule -> why no row checks it.
+const std::map<std::string, std::string>& NoRow() {
+  static const auto* const reasons = new std::map<std::string, std::string>{
+      {"Cast", "its rule is CastLike's"},
+  };
+  return *reasons;
+}
+
+bool HasBody(const std::string& op, const std::string& domain) {
+  if (domain == kOnwardDomain) return Functions().Find(op) != nullptr;
+  Node node;
+  node.op_type = op;
+  node.domain = domain;
+  node.inputs = {"x"};
+  node.outputs = {"y"};
+  const ValueType type = ValueType::Of(DType::kFloat, {2, 3});
+  const InputFact fact = {&type, nullptr};
+  auto body = Operators().FunctionBody(node, {fact}, {{"", kCanonicalOpset}});
+  return body.ok() && body->has_value();
+}
+
+TEST(Coverage, EveryKernelHasADerivativeOrAReason) {
+  for (const auto& [key, entries] : CpuDevice().kernels().all()) {
+    const auto& [domain, op] = key;
+    const bool derived = DefaultRules().Find(op, domain) != nullptr || HasBody(op, domain);
+    EXPECT_NE(derived, NotYet().contains(op)) << domain << " " << op;
+  }
+}
+
+TEST(Coverage, EveryReasonBelongsToAKernel) {
+  for (const auto& [op, reason] : NotYet()) {
+    bool found = false;
+    for (const auto& [key, entries] : CpuDevice().kernels().all()) found |= key.second == op;
+    EXPECT_TRUE(found) << op;
+  }
+}
+
+TEST(Coverage, EveryRuleHasARow) {
+  std::set<std::string> checked;
+  for (const OpCase& c : OpCases()) checked.insert(c.op);
+  for (const auto& [key, entry] : DefaultRules().all()) {
+    if (entry.rule == nullptr) continue;
+    EXPECT_NE(checked.contains(key.second), NoRow().contains(key.second)) << key.second;
+  }
+}
+
+TEST(Coverage, RowsHaveNamesOfTheirOwn) {
+  std::set<std::string> names;
+  for (const OpCase& c : OpCases()) EXPECT_TRUE(names.insert(c.name).second) << c.name;
+}
+
+}  // namespace
+}  // namespace onward

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/ops/cases.h"
+
+namespace onward {
+
+std::vector<OpCase> ElementwiseCases() {
+  return {
+      Case("Add", {Real({2, 3}), Real({2, 3})}).Unknown({0, 1}).Twice(),
+      Case("Add_right_broadcast", {Real({2, 3}), Real({3})}).Unknown({0}),
+      Case("Add_left_broadcast", {Real({1, 3}), Real({4, 2, 1})}),
+      Case("Add_scalar", {Real({2, 3}), Real({})}),
+      Case("Add_itself_alike", {Real({3, 1}), Real({1, 3})}),
+      Case("Sub", {Real({2, 3}), Real({2, 3})}).Twice(),
+      Case("Sub_broadcast", {Real({3}), Real({2, 1})}),
+      Case("Mul", {Real({2, 3}), Real({2, 3})}).Unknown({0, 1}).Twice(),
+      Case("Mul_broadcast", {Real({2, 1, 3}), Real({4, 1})}).Unknown({0}).Twice(),
+      Case("Div", {Real({2, 3}), Positive({2, 3})}).Twice(),
+      Case("Div_broadcast", {Real({3}), Positive({2, 1})}),
+      Case("Pow", {Positive({2, 3}), Real({2, 3})}).Twice(),
+      Case("Pow_broadcast", {Positive({3}), Real({2, 1})}),
+      Case("Pow_square", {Real({2, 3}), Number(2)}).Twice(),
+      Case("Pow_cube", {Real({2, 3}), Number(3)}),
+      Case("Pow_root", {Positive({2, 3}), Number(0.5)}),
+      Case("Mod", {Real({6}, 0.5, 4.5, {1.3, 2.6, 3.9}), Number(1.3)}, {{"fmod", 1}}),
+      Case("Max", {Real({2, 3}), Real({2, 3})}),
+      Case("Max_three_broadcast", {Real({2, 3}), Real({3}), Real({2, 1})}),
+      Case("Max_one", {Real({2, 3})}),
+      Case("Min", {Real({2, 3}), Real({2, 3})}),
+      Case("Min_three_broadcast", {Real({2, 3}), Real({3}), Real({2, 1})}),
+      Case("Sum_three_broadcast", {Real({2, 3}), Real({3}), Real({2, 1})}),
+      Case("Sum_one", {Real({2, 3})}),
+      Case("Mean_three_broadcast", {Real({2, 3}), Real({3}), Real({2, 1})}),
+      Case("Neg", {Real({2, 3})}),
+      Case("Abs", {Real({2, 3})}),
+      Case("Reciprocal", {Positive({2, 3})}).Twice(),
+      Case("Sqrt", {Positive({2, 3})}).Twice(),
+      Case("Exp", {Real({2, 3})}).Twice(),
+      Case("Log", {Positive({2, 3})}).Twice(),
+      Case("Erf", {Real({2, 3})}).Twice(),
+      Case("Sin", {Real({2, 3})}).Twice(),
+      Case("Cos", {Real({2, 3})}).Twice(),
+      Case("Tan", {Real({2, 3}, -1, 1)}).Twice(),
+      Case("Asin", {Real({2, 3}, -0.8, 0.8)}),
+      Case("Acos", {Real({2, 3}, -0.8, 0.8)}),
+      Case("Atan", {Real({2, 3})}),
+      Case("Sinh", {Real({2, 3})}),
+      Case("Cosh", {Real({2, 3})}),
+      Case("Asinh", {Real({2, 3})}),
+      Case("Acosh", {Real({2, 3}, 1.2, 3)}),
+      Case("Atanh", {Real({2, 3}, -0.8, 0.8)}),
+      Case("Where", {Flags({2, 3}), Real({2, 3}), Real({2, 3})}).Twice(),
+      Case("Where_broadcast", {Flags({3}), Real({2, 1}), Real({})}),
+      Case("Clip", {Real({3, 4}, -2, 2, {-1, 1}), Number(-1), Number(1)}),
+      Case("Clip_low", {Real({3, 4}, -2, 2, {-1}), Number(-1)}),
+      Case("Clip_high", {Real({3, 4}, -2, 2, {1}), Omitted(), Number(1)}),
+      Case("Clip_none", {Real({3, 4})}),
+      Case("Clip_bounds", {Real({3, 4}), Real({}, -1.1, -0.9), Real({}, 0.9, 1.1)}),
+      Case("Identity", {Real({2, 3})}).Unknown({0}),
+      Case("CastLike", {Real({2, 3}), Real({1})}).By({0}),
+  };
+}
+
+}  // namespace onward

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// One row of an operator table and everything that is checked of it: a row names
+// an operator, its attributes and what its inputs look like; the numbers are drawn
+// from the row's name, so a row is the same on every machine.
+#ifndef ONWARD_TESTS_SUPPORT_OP_CASE_H_
+#define ONWARD_TESTS_SUPPORT_OP_CASE_H_
+
+#include <cstdint>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "core/base/shape.h"
+#include "core/graph/graph.h"
+
+namespace onward {
+
+// One input of a row.
+struct Arg {
+  enum class Kind { kReal, kIntegers, kFlags, kConstantReal, kConstant, kTrue, kOmitted };
+  Kind kind = Kind::kOmitted;
+  Shape shape;
+  double low = 0, high = 0;
+  std::vector<double> kinks;    // values to keep away from
+  std::vector<double> values;   // of constants, and of integers that are given
+};
+
+// Fed and, unless the row says otherwise, differentiated. Values are distinct.
+Arg Real(Shape shape, double low = -2, double high = 2, std::vector<double> kinks = {0});
+Arg Positive(Shape shape);  // in [0.5, 2.5]
+// Fed, not differentiated.
+Arg Below(Shape shape, int64_t bound);  // integers in [0, bound)
+Arg Fed(Shape shape, std::vector<int64_t> values);
+Arg Flags(Shape shape);
+// Constants of the graph.
+Arg Ints(std::vector<int64_t> values);
+Arg Ints(Shape shape, std::vector<int64_t> values);
+Arg Int(int64_t value);
+Arg Number(double value);  // a scalar of the row's float type
+Arg True();
+Arg Omitted();
+
+struct OpCase {
+  std::string name;  // "MaxPool_ceil": the operator, what is special
+  std::string op;
+  std::vector<Arg> args;
+  Attributes attributes;
+  int outputs = 1;
+  std::vector<int> used = {0};    // the outputs that the loss depends on
+  std::vector<int> by;            // differentiated inputs; empty: every Real
+  std::vector<int> unknown;       // checked again with their first dimension unknown
+  bool twice = false;             // second derivatives are checked too
+  bool data_dependent = false;    // the shape of the result is known at run time only
+
+  OpCase Outputs(int count, std::vector<int> used_ones);
+  OpCase By(std::vector<int> inputs);
+  OpCase Unknown(std::vector<int> inputs);
+  OpCase Twice();
+  OpCase DataDependent();
+};
+
+// The operator is the name up to the first '_'.
+OpCase Case(std::string name, std::vector<Arg> args, Attributes attributes = {});
+void PrintTo(const OpCase& c, std::ostream* out);
+
+// Reports through gtest:
+//   the inferred types are those of the results;
+//   float agrees with double, in the result and in the gradient;
+//   the gradient agrees with central differences;
+//   it stays the same with Onward's functions inlined, which is then a valid graph of standard
+//   operators;
+//   rows marked so: the gradient of the gradient agrees with central differences.
+void CheckCase(const OpCase& c);
+
+}  // namespace onward
+
+#endif  // ONWARD_TESTS_SUPPORT_OP_CASE_H_
