@@ -33,7 +33,7 @@ absl::StatusOr<int> RunRun(const Args& args) {
   WatchInterrupts();
   ONWARD_ASSIGN_OR_RETURN(Model model, ReadModel(args.Argument("MODEL")));
   ONWARD_ASSIGN_OR_RETURN(Graph graph, RunnableGraph(model));
-  ONWARD_ASSIGN_OR_RETURN(TensorMap feeds, ParseTensorArguments(args.All("input"), graph.inputs));
+  ONWARD_ASSIGN_OR_RETURN(TensorMap feeds, ParseTensorArguments(args.All("input"), graph.FeedInputs(), graph.inputs));
   // An initializer that is an input too may be overridden.
   for (const auto& [name, tensor] : feeds) graph.initializers.erase(name);
   for (const NamedType& in : graph.FeedInputs()) {

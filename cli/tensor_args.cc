@@ -58,12 +58,15 @@ absl::StatusOr<Tensor> ReadTensor(const std::string& path) {
 }
 
 absl::StatusOr<TensorMap> ParseTensorArguments(const std::vector<std::string>& arguments,
-                                               const std::vector<NamedType>& inputs) {
+                                               const std::vector<NamedType>& inputs,
+                                               const std::vector<NamedType>& overridable) {
   TensorMap tensors;
+  std::vector<NamedType> known = inputs;
+  known.insert(known.end(), overridable.begin(), overridable.end());
   for (const std::string& argument : arguments) {
     // Names may hold '=', so the longest declared name wins.
     const NamedType* input = nullptr;
-    for (const NamedType& in : inputs) {
+    for (const NamedType& in : known) {
       if (absl::StartsWith(argument, absl::StrCat(in.name, "=")) &&
           (input == nullptr || in.name.size() > input->name.size())) {
         input = &in;

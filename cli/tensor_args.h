@@ -12,11 +12,13 @@
 
 namespace onward {
 
-// The name may be left out where `inputs` has one entry. Files are converted to
+// The name may be left out where `inputs` has one entry; `overridable` ones
+// (initializers that are inputs too) are always named. Files are converted to
 // the declared element type only where the number cannot change (a literal
 // always takes the declared type).
 absl::StatusOr<TensorMap> ParseTensorArguments(const std::vector<std::string>& arguments,
-                                               const std::vector<NamedType>& inputs);
+                                               const std::vector<NamedType>& inputs,
+                                               const std::vector<NamedType>& overridable = {});
 
 // .npy or .pb, by extension.
 absl::StatusOr<Tensor> ReadTensor(const std::string& path);

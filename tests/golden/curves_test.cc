@@ -60,7 +60,9 @@ class Curves : public testing::TestWithParam<std::string> {
 // Within 1e-3 of PyTorch, or as near to the exact curve as PyTorch's own float
 // run stays (see make_curves.py on why that can be far).
 TEST_P(Curves, FollowsPyTorch) {
-  const std::vector<double> torch = Curve(json_, "losses"), exact = Curve(json_, "losses_in_double");
+  const std::vector<double> torch = Curve(json_, "losses");
+  std::vector<double> exact = Curve(json_, "losses_in_double");
+  if (exact.empty()) exact = torch;
   ASSERT_EQ(torch.size(), 20u);
   ASSERT_EQ(exact.size(), 20u);
   const std::vector<double> ours = Losses("adamw:lr=1e-3");
