@@ -20,9 +20,6 @@
 namespace onward {
 namespace {
 
-constexpr int kOldestWrittenOpset = 18;
-constexpr int kWrittenIr = 8;
-
 // The graph as it is written: functions inlined, opset at least 18.
 absl::StatusOr<Graph> WritableGraph(const Graph& graph) {
   ONWARD_ASSIGN_OR_RETURN(Graph inlined, InlineFunctions(graph));

@@ -22,10 +22,6 @@
 namespace onward {
 namespace {
 
-// Written files stay in the forms of this opset (DESIGN section 5).
-constexpr int kOldestWrittenOpset = 18;
-// training_info came with IR 7, functions with IR 8.
-constexpr int kWrittenIr = 8;
 constexpr char kStepVariable[] = "onward_step";
 
 class Author {

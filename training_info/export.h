@@ -11,6 +11,11 @@
 
 namespace onward {
 
+// The forms in which models are written (DESIGN section 5): the oldest opset, and
+// the IR version that knows training_info (7) and functions (8).
+inline constexpr int kOldestWrittenOpset = 18;
+inline constexpr int kWrittenIr = 8;
+
 // The model with these values in its initializers (inference graph and
 // algorithms). A variable without a place in the model is an error.
 absl::StatusOr<Model> WithVariables(const Model& model, const Variables& variables);

@@ -5,12 +5,10 @@
 #include "core/base/status.h"
 #include "core/onnx_io/operators.h"
 #include "optimizers/optimizer.h"
+#include "training_info/export.h"
 
 namespace onward {
 namespace {
-
-// Files are written for opset 18 and above.
-constexpr int kFileOpset = 18;
 
 std::string BodyText(const Graph& body) {
   std::string text;
@@ -36,7 +34,7 @@ const OperatorSet& Operators() {
 }
 
 absl::StatusOr<Function> FileFunction(const Node& call) {
-  ONWARD_ASSIGN_OR_RETURN(Graph body, Functions().Instantiate(call, {}, nullptr, kFileOpset));
+  ONWARD_ASSIGN_OR_RETURN(Graph body, Functions().Instantiate(call, {}, nullptr, kOldestWrittenOpset));
   for (NamedType& v : body.inputs) v.type = {};
   body.types.clear();
   Function function{std::move(body), {}, {}};
