@@ -123,24 +123,6 @@ void NameDims(ValueType* type, int* next) {
   }
 }
 
-std::optional<Tensor> ConstantValue(const Node& node) {
-  if (!node.Is("Constant") || node.outputs.size() != 1) return std::nullopt;
-  if (const Tensor* t = node.TensorAttribute("value")) return *t;
-  for (const auto& [name, attribute] : node.attributes) {
-    if (auto* i = std::get_if<int64_t>(&attribute.value)) {
-      return Tensor::FromValues<int64_t>({1}, {*i}).Reshaped({});
-    }
-    if (auto* f = std::get_if<float>(&attribute.value)) return ScalarOf(DType::kFloat, *f);
-    if (auto* ints = std::get_if<std::vector<int64_t>>(&attribute.value)) {
-      return Tensor::FromValues<int64_t>({static_cast<int64_t>(ints->size())}, *ints);
-    }
-    if (auto* floats = std::get_if<std::vector<float>>(&attribute.value)) {
-      return Tensor::FromValues<float>({static_cast<int64_t>(floats->size())}, *floats);
-    }
-  }
-  return std::nullopt;
-}
-
 void ForgetDimNames(Graph* graph) {
   for (auto& [name, type] : graph->types) {
     for (Dim& dim : type.dims) {

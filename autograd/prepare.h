@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "autograd/rule.h"
+#include "core/graph/constant.h"
 #include "core/graph/graph.h"
 #include "core/graph/operator_set.h"
 
@@ -25,10 +26,6 @@ void NameDims(ValueType* type, int* next);
 
 // Takes the names that PrepareForward and NameDims gave to dimensions back.
 void ForgetDimNames(Graph* graph);
-
-// The tensor that a Constant node stands for, whichever attribute holds it;
-// nullopt for strings and sparse tensors.
-std::optional<Tensor> ConstantValue(const Node& node);
 
 // Whether two evaluations of the node may differ.
 bool IsRandom(const Node& node);

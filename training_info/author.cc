@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "autograd/differentiate.h"
 #include "core/base/status.h"
+#include "core/graph/constant.h"
 #include "core/graph/infer.h"
 #include "core/graph/inline.h"
 #include "core/graph/verify.h"
@@ -84,8 +85,8 @@ class Author {
     if (!TrainableInitializers(graph_, graph_.outputs.empty() ? "" : graph_.outputs[0].name).empty()) return;
     std::vector<Node> nodes;
     for (Node& node : graph_.nodes) {
-      const Tensor* value = node.Is("Constant") ? node.TensorAttribute("value") : nullptr;
-      if (value == nullptr || !IsFloating(value->dtype()) || value->shape().rank() == 0) {
+      const std::optional<Tensor> value = ConstantValue(node);
+      if (!value.has_value() || !IsFloating(value->dtype()) || value->shape().rank() == 0) {
         nodes.push_back(std::move(node));
         continue;
       }

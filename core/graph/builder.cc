@@ -2,9 +2,11 @@
 #include "core/graph/builder.h"
 
 #include <cstring>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "core/base/status.h"
+#include "core/graph/constant.h"
 
 namespace onward {
 namespace {
@@ -48,11 +50,7 @@ int64_t Expr::dim(int i) const {
 GraphBuilder::GraphBuilder(Graph* graph, const OperatorSet* operators, std::string prefix)
     : graph_(graph), operators_(operators), prefix_(std::move(prefix)) {
   CollectNames(*graph, &used_names_);
-  for (const Node& node : graph->nodes) {
-    if (node.Is("Constant") && node.outputs.size() == 1) {
-      if (const Tensor* t = node.TensorAttribute("value")) constants_.emplace(node.outputs[0], *t);
-    }
-  }
+  for (const Node& node : graph->nodes) RememberConstant(node);
 }
 
 Expr GraphBuilder::Fail(absl::Status status) {
@@ -79,7 +77,6 @@ Expr GraphBuilder::Constant(const Tensor& value) {
     }
   }
   Expr e = Op("Constant", {}, {{"value", value}});
-  constants_.emplace(e.name(), value);
   if (!key.empty()) shared_constants_.emplace(std::move(key), e.name());
   return e;
 }
@@ -134,8 +131,13 @@ std::vector<Expr> GraphBuilder::Ops(std::string_view op, std::vector<Expr> input
   return results;
 }
 
+void GraphBuilder::RememberConstant(const Node& node) {
+  if (std::optional<Tensor> value = ConstantValue(node)) constants_.emplace(node.outputs[0], *value);
+}
+
 void GraphBuilder::Append(Node node) {
   if (!status_.ok()) return;
+  RememberConstant(node);
   used_names_.insert(node.outputs.begin(), node.outputs.end());
   if (!node.domain.empty() && !graph_->opsets.contains(node.domain)) graph_->opsets[node.domain] = 1;
   graph_->nodes.push_back(std::move(node));

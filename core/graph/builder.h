@@ -86,6 +86,7 @@ class GraphBuilder {
   const Tensor* ConstantOf(const std::string& value) const;
 
  private:
+  void RememberConstant(const Node& node);
   void InferTypes(const Node& node);
 
   Graph* graph_;

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/graph/infer.h"
 
+#include <optional>
+
 #include "core/base/status.h"
+#include "core/graph/constant.h"
 
 namespace onward {
 
@@ -32,9 +35,7 @@ absl::Status InferTypes(Graph* graph, const OperatorSet& operators) {
   }
   std::vector<InputFact> facts;
   for (const Node& node : graph->nodes) {
-    if (node.Is("Constant") && node.outputs.size() == 1) {
-      if (const Tensor* t = node.TensorAttribute("value")) constants.emplace(node.outputs[0], *t);
-    }
+    if (std::optional<Tensor> value = ConstantValue(node)) constants.emplace(node.outputs[0], *value);
     facts.assign(node.inputs.size(), {});
     for (size_t i = 0; i < facts.size(); ++i) {
       if (node.inputs[i].empty()) continue;

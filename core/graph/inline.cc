@@ -241,6 +241,11 @@ absl::StatusOr<std::vector<Node>> ExpandCall(const Function& function, const Nod
   return nodes;
 }
 
+void ResolveAttributes(const Node& call, Function* function) {
+  Renaming names;
+  for (Node& node : function->body.nodes) node = CopyNode(node, *function, call, "", &names);
+}
+
 absl::StatusOr<Graph> InlineFunctions(
     const Graph& graph, const std::function<bool(const Node&, const Function&)>& keep) {
   if (graph.functions.empty()) return graph;

@@ -22,6 +22,10 @@ inline constexpr int64_t kMaxExpandedNodes = 1'000'000;
 absl::StatusOr<std::vector<Node>> ExpandCall(const Function& function, const Node& call,
                                              const std::string& prefix);
 
+// Puts the values of the call's attributes (or defaults, or nothing) in place of
+// the references to them, names unchanged.
+void ResolveAttributes(const Node& call, Function* function);
+
 // Inlines every call of graph.functions, also inside subgraphs and functions,
 // except those for which `keep` says so. Recursion, missing callees and
 // expansions beyond kMaxExpandedNodes are errors. The result has no functions.

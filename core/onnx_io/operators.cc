@@ -95,6 +95,8 @@ class OnnxOperators : public OperatorSet {
     try {
       schema->GetTypeAndShapeInferenceFunction()(context);
     } catch (const std::exception& e) {
+      // After If, Loop or Scan types are unknown, which onnx takes for an error.
+      if (HasUntypedInput(node, inputs)) return types;
       return absl::InvalidArgumentError(absl::StrCat(node.Describe(), ": ", e.what()));
     }
     for (size_t i = 0; i < types.size(); ++i) types[i] = TypeFromProto(*context.getOutputType(i));
@@ -136,6 +138,13 @@ class OnnxOperators : public OperatorSet {
  private:
   static ValueType TypeAt(absl::Span<const InputFact> inputs, size_t i) {
     return i < inputs.size() && inputs[i].type != nullptr ? *inputs[i].type : ValueType{};
+  }
+
+  static bool HasUntypedInput(const Node& node, absl::Span<const InputFact> inputs) {
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      if (node.HasInput(static_cast<int>(i)) && TypeAt(inputs, i).dtype == DType::kUndefined) return true;
+    }
+    return false;
   }
 
   absl::StatusOr<std::vector<ValueType>> InferOwn(const Node& node, absl::Span<const InputFact> inputs,
@@ -208,6 +217,9 @@ class OnnxOperators : public OperatorSet {
     }
     auto target = opsets.find("");
     if (target != opsets.end() && function.body.opset() != 0 && function.body.opset() < target->second) {
+      // The converter reads attributes (axes that became inputs) and cannot see
+      // through references.
+      ResolveAttributes(node, &function);
       ONWARD_ASSIGN_OR_RETURN(function.body, RaiseOpset(function.body, target->second));
     }
     return function;

@@ -4,11 +4,12 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <string>
-#include <variant>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "core/graph/constant.h"
 #include "core/ops/movement.h"
 #include "core/ops/shape.h"
 #include "core/tensor/dispatch.h"
@@ -16,31 +17,8 @@
 namespace onward {
 namespace {
 
-template <typename T>
-Tensor Vector(const std::vector<T>& values) {
-  return Tensor::FromValues<T>({static_cast<int64_t>(values.size())}, absl::MakeConstSpan(values));
-}
-
-// The tensor one of Constant's attributes stands for.
-absl::StatusOr<Tensor> ConstantValue(const Node& node) {
-  for (const auto& [name, attribute] : node.attributes) {
-    const Attribute::Value& v = attribute.value;
-    if (name == "value") {
-      if (const auto* t = std::get_if<Tensor>(&v)) return *t;
-    } else if (name == "value_float") {
-      if (const auto* f = std::get_if<float>(&v)) return Tensor::Scalar<float>(*f);
-    } else if (name == "value_int") {
-      if (const auto* i = std::get_if<int64_t>(&v)) return Tensor::Scalar<int64_t>(*i);
-    } else if (name == "value_string") {
-      if (const auto* s = std::get_if<std::string>(&v)) return Tensor::Scalar<std::string>(*s);
-    } else if (name == "value_floats") {
-      if (const auto* f = std::get_if<std::vector<float>>(&v)) return Vector(*f);
-    } else if (name == "value_ints") {
-      if (const auto* i = std::get_if<std::vector<int64_t>>(&v)) return Vector(*i);
-    } else if (name == "value_strings") {
-      if (const auto* s = std::get_if<std::vector<std::string>>(&v)) return Vector(*s);
-    }
-  }
+absl::StatusOr<Tensor> ValueOf(const Node& node) {
+  if (std::optional<Tensor> value = ConstantValue(node)) return *std::move(value);
   if (node.Has("sparse_value")) {
     return NodeUnimplemented(node, "sparse_value is not supported; use a dense value");
   }
@@ -49,7 +27,7 @@ absl::StatusOr<Tensor> ConstantValue(const Node& node) {
 
 absl::StatusOr<Kernel> MakeConstant(const KernelRequest& request) {
   ONWARD_RETURN_IF_ERROR(CheckArity(request, 0));
-  ONWARD_ASSIGN_OR_RETURN(const Tensor value, ConstantValue(request.node));
+  ONWARD_ASSIGN_OR_RETURN(const Tensor value, ValueOf(request.node));
   if (value.dtype() != request.outputs[0].dtype) {
     return NodeError(request.node, absl::StrCat("the value is ", DTypeName(value.dtype()),
                                                 ", the output was declared ",
