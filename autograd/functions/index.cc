@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bodies of GatherGrad and ReluGrad.
+// Bodies of GatherGrad, ClipGrad and ReluGrad.
 #include "autograd/functions.h"
 #include "autograd/shape_expr.h"
 #include "core/base/shape.h"
@@ -34,6 +34,11 @@ std::vector<Expr> ReluGrad(GraphBuilder& b, const Node&, const std::vector<Expr>
   return {Where(Greater(in[1], b.Scalar(0, in[1])), in[0], zero)};
 }
 
+// y = min(max(x, lo), hi);  dx = dy where lo <= x <= hi, that is where y = x
+std::vector<Expr> ClipGrad(GraphBuilder& b, const Node&, const std::vector<Expr>& in) {
+  return {Where(Equal(in[1], in[2]), in[0], b.Scalar(0, in[0]))};
+}
+
 }  // namespace
 
 void RegisterIndexFunctions(FunctionLibrary& library) {
@@ -41,6 +46,10 @@ void RegisterIndexFunctions(FunctionLibrary& library) {
                              .output_like = {2},
                              .shape_only = {2},
                              .attributes = {"axis"}});
+  library.Add("ClipGrad", {.body = Requires(3, ClipGrad),
+                           .output_like = {1},
+                           .shape_only = {},
+                           .attributes = {}});
   library.Add("ReluGrad", {.body = Requires(2, ReluGrad),
                            .output_like = {1},
                            .shape_only = {},

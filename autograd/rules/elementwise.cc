@@ -171,7 +171,11 @@ Grads WhereVjp(const Vjp& v) {
 //   dlo = dy where x < lo, dhi = dy where x > hi (for lo <= hi)
 Grads ClipVjp(const Vjp& v) {
   Grads grads(v.inputs());
-  if (v.needs(0)) grads[0] = ZeroUnless(Equal(v.x(0), v.y()), v.dy());
+  if (v.needs(0)) {
+    grads[0] = IsFloating(v.x(0).dtype())
+                   ? v.b().Op("ClipGrad", {v.dy(), v.x(0), v.y()}, {}, kOnwardDomain)
+                   : ZeroUnless(Equal(v.x(0), v.y()), v.dy());
+  }
   if (v.has_x(1) && v.needs(1)) grads[1] = ZeroUnless(Less(v.x(0), v.x(1)), v.dy());
   if (v.has_x(2) && v.needs(2)) grads[2] = ZeroUnless(Greater(v.x(0), v.x(2)), v.dy());
   return grads;

@@ -35,6 +35,9 @@ class LayoutInfo {
   // True if the buffer holds exactly the elements, permuted: then element-wise
   // kernels may walk it as a flat array.
   virtual bool dense() const = 0;
+  // True if it is plain but for the order of the axes: what a transpose left
+  // behind, not what a kernel asked for.
+  virtual bool permuted() const = 0;
   virtual std::string ToString() const = 0;
 };
 using Layout = std::shared_ptr<const LayoutInfo>;
@@ -44,7 +47,9 @@ bool SameLayout(const Layout& a, const Layout& b);
 struct ValueSpec {
   DType dtype = DType::kUndefined;  // undefined: omitted
   std::optional<Shape> shape;       // nullopt: known only at run time
-  Layout layout;                    // how it is produced (inputs)
+  // Inputs: how it is produced. Outputs: what its only reader would like best,
+  // which a kernel may ignore.
+  Layout layout;
   const Tensor* constant = nullptr;  // plain row-major value, where it never changes
   bool present() const { return dtype != DType::kUndefined; }
 };
@@ -84,6 +89,34 @@ struct KernelCall {
   RandomState random;
 };
 
+// One operand of a run of elements: it advances with the output, or stays.
+struct Operand {
+  const void* data;
+  bool repeats;
+  template <typename T>
+  const T* as() const { return static_cast<const T*>(data); }
+};
+
+// Computes n contiguous elements of the output.
+using RunBody = std::function<void(absl::Span<const Operand> operands, void* out, int64_t n)>;
+
+// What an element-wise kernel computes, so that several can run as one pass.
+struct Pointwise {
+  RunBody body;
+  std::vector<int> inputs;  // of the node, in the order of the body's operands
+  int64_t grain = 0;        // elements that are worth a thread
+};
+
+// One operator of a chain of element-wise operators.
+struct ChainStep {
+  std::shared_ptr<const Pointwise> op;
+  // Where its operands come from: k >= 0 is input k of the chain, ~k the result
+  // of step k.
+  std::vector<int> operands;
+  DType dtype = DType::kUndefined;  // of the result
+  int output = -1;                  // of the chain; -1: used inside only
+};
+
 struct Kernel {
   std::function<absl::Status(const KernelCall&)> run;
   // Wanted layouts of the inputs (missing = plain) and given ones of the
@@ -94,10 +127,12 @@ struct Kernel {
   // (output, input): the kernel may write this output over this input, element
   // for element. Used for updating variables in place.
   std::vector<std::pair<int, int>> in_place;
-  // (output 0) is input 0's bytes with another shape: no work at all.
+  // (output 0) is input 0's bytes under another shape or layout: no work at all.
   bool is_view = false;
   // Cannot fail at run time (finite arithmetic on prepared buffers).
   bool infallible = false;
+  // Set by element-wise kernels with one output.
+  std::shared_ptr<const Pointwise> pointwise;
 };
 
 // Unimplemented means "not this variant": the next one in the table is tried.
@@ -128,6 +163,15 @@ class Device {
   // A kernel that copies a value from one layout to another.
   virtual absl::StatusOr<Kernel> MakeReorder(DType dtype, const Shape& shape,
                                              const Layout& from, const Layout& to) const = 0;
+  // One kernel for a chain whose results all have this shape and layout. Inputs
+  // have their layouts set; those in an opaque layout are as large as the result.
+  virtual absl::StatusOr<Kernel> MakeChain(absl::Span<const ChainStep> steps,
+                                           absl::Span<const ValueSpec> inputs, const Shape& shape,
+                                           const Layout& layout) const = 0;
+  // The layout of a value of this shape whose transpose by `perm` is plain; null
+  // where there is none.
+  virtual Layout LayoutForTranspose(DType dtype, const Shape& shape,
+                                    absl::Span<const int64_t> perm) const = 0;
   // Bytes this process may use.
   virtual size_t memory_limit() const = 0;
 };

@@ -188,6 +188,26 @@ absl::StatusOr<Kernel> MakeClip(const KernelRequest& request) {
   return BroadcastKernel(request, std::move(inputs), std::move(body), kLightGrain);
 }
 
+// dY where X is within the bounds of a Clip, that is where X = Y; else 0.
+absl::StatusOr<Kernel> MakeClipGrad(const KernelRequest& request) {
+  RunBody body;
+  FloatingTypes::Dispatch(request.inputs[0].dtype, [&]<typename T>() {
+    body = [](absl::Span<const Operand> in, void* out, int64_t n) {
+      const T *dy = in[0].as<T>(), *x = in[1].as<T>(), *y = in[2].as<T>();
+      T* const dx = static_cast<T*>(out);
+      for (int64_t i = 0; i < n; ++i) dx[i] = x[i] == y[i] ? dy[i] : T(0);
+    };
+  });
+  for (int i = 0; i < 3; ++i) {
+    if (!request.HasInput(i) || request.inputs[i].dtype != request.outputs[0].dtype) {
+      return UnservedType(request);
+    }
+    if (request.in(i) != request.in(0)) return NodeError(request.node, "shapes differ");
+  }
+  if (body == nullptr) return UnservedType(request);
+  return BroadcastKernel(request, {0, 1, 2}, std::move(body), kLightGrain);
+}
+
 }  // namespace
 
 void RegisterArithmeticKernels(KernelTable& table) {
@@ -203,6 +223,7 @@ void RegisterArithmeticKernels(KernelTable& table) {
   table.Add("Mean", Variadic<AddOp, FloatingTypes, true>(8));
   table.Add("PRelu", Entry<WideNumericTypes>(9, MakePRelu));
   table.Add("Clip", Entry<NumericTypes>(11, MakeClip));
+  table.Add("ClipGrad", Entry<FloatingTypes>(1, MakeClipGrad), kOnwardDomain);
 }
 
 }  // namespace onward

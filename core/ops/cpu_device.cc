@@ -3,8 +3,10 @@
 
 #include <limits>
 #include <string>
+#include <vector>
 
 #include "core/device/cpu.h"
+#include "core/ops/elementwise.h"
 #include "core/ops/onednn.h"
 #include "core/ops/register.h"
 
@@ -27,6 +29,24 @@ class Cpu final : public Device {
   absl::StatusOr<Kernel> MakeReorder(DType dtype, const Shape& shape, const Layout& from,
                                      const Layout& to) const override {
     return MakeDnnlReorder(dtype, shape, from, to);
+  }
+  absl::StatusOr<Kernel> MakeChain(absl::Span<const ChainStep> steps,
+                                   absl::Span<const ValueSpec> inputs, const Shape& shape,
+                                   const Layout& layout) const override {
+    return ChainKernel(steps, inputs, shape, layout);
+  }
+  Layout LayoutForTranspose(DType dtype, const Shape& shape,
+                            absl::Span<const int64_t> perm) const override {
+    if (dtype != DType::kFloat || !FitsDnnl(shape) || perm.empty() || perm.size() > DNNL_MAX_NDIMS) {
+      return nullptr;
+    }
+    Shape transposed;
+    std::vector<int64_t> back(perm.size());
+    for (size_t i = 0; i < perm.size(); ++i) {
+      transposed.push_back(shape[static_cast<int>(perm[i])]);
+      back[perm[i]] = static_cast<int64_t>(i);
+    }
+    return PermutedLayout(transposed, nullptr, back);
   }
   size_t memory_limit() const override { return memory_limit_; }
 

@@ -18,16 +18,10 @@
 namespace onward {
 namespace {
 
-int64_t ElementBytes(DType dtype) {
-  return dtype == DType::kString ? sizeof(std::string) : DTypeBits(dtype) / 8;
-}
-
 // What a prepared kernel needs; shared by copies of its std::function.
 struct BroadcastCall {
   BroadcastPlan plan;
-  RunBody body;
-  int64_t grain;
-  std::vector<int> inputs;
+  std::shared_ptr<const Pointwise> op;
   std::vector<int64_t> input_bytes;  // per element
   int64_t output_bytes;
   OutputSlot output;
@@ -37,16 +31,16 @@ struct BroadcastCall {
 
 absl::Status BroadcastCall::Run(const KernelCall& call) const {
   ONWARD_ASSIGN_OR_RETURN(Tensor * result, output.Get(call, plan.shape));
-  const int count = static_cast<int>(inputs.size());
+  const int count = static_cast<int>(op->inputs.size());
   absl::InlinedVector<const char*, 4> bases;
-  for (int input : inputs) bases.push_back(static_cast<const char*>(call.inputs[input]->raw()));
+  for (int input : op->inputs) bases.push_back(static_cast<const char*>(call.inputs[input]->raw()));
   char* const out = static_cast<char*>(result->raw());
-  ParallelFor(plan.elements, grain, [&](int64_t begin, int64_t end) {
+  ParallelFor(plan.elements, op->grain, [&](int64_t begin, int64_t end) {
     absl::InlinedVector<Operand, 4> operands(count);
     for (int k = 0; k < count; ++k) operands[k].repeats = plan.repeats[k] != 0;
     plan.Walk(begin, end, [&](const int64_t* offsets, int64_t position, int64_t n) {
       for (int k = 0; k < count; ++k) operands[k].data = bases[k] + offsets[k] * input_bytes[k];
-      body(operands, out + position * output_bytes, n);
+      op->body(operands, out + position * output_bytes, n);
     });
   });
   return absl::OkStatus();
@@ -59,6 +53,7 @@ bool IsWhole(const ValueSpec& input, const Shape& shape) { return *input.shape =
 Layout SharedLayout(const KernelRequest& request, absl::Span<const int> inputs,
                     const Shape& shape) {
   Layout shared;
+  bool any_plain = false;
   for (int i : inputs) {
     const ValueSpec& input = request.inputs[i];
     if (!IsWhole(input, shape)) {
@@ -66,15 +61,22 @@ Layout SharedLayout(const KernelRequest& request, absl::Span<const int> inputs,
       continue;
     }
     if (input.dtype != request.outputs[0].dtype) return nullptr;
+    any_plain |= input.layout == nullptr;
     if (input.layout == nullptr) continue;
     if (!input.layout->dense()) return nullptr;
     if (shared != nullptr && !SameLayout(shared, input.layout)) return nullptr;
     shared = input.layout;
   }
+  // A permuted operand among plain ones becomes plain, not the others permuted.
+  if (any_plain && shared != nullptr && shared->permuted()) return nullptr;
   return shared;
 }
 
 }  // namespace
+
+int64_t ElementBytes(DType dtype) {
+  return dtype == DType::kString ? sizeof(std::string) : DTypeBits(dtype) / 8;
+}
 
 absl::Status UnservedType(const KernelRequest& request) {
   std::string types;
@@ -114,9 +116,12 @@ absl::StatusOr<Kernel> BroadcastKernel(const KernelRequest& request, std::vector
     }
   }
   kernel.infallible = output.planned();
+  const bool planned = output.planned();
+  auto op = std::make_shared<const Pointwise>(Pointwise{std::move(body), std::move(inputs), grain});
+  if (planned) kernel.pointwise = op;
   auto prepared = std::make_shared<const BroadcastCall>(
-      BroadcastCall{*std::move(plan), std::move(body), grain, std::move(inputs),
-                    std::move(input_bytes), ElementBytes(dtype), std::move(output)});
+      BroadcastCall{*std::move(plan), std::move(op), std::move(input_bytes), ElementBytes(dtype),
+                    std::move(output)});
   kernel.run = [prepared](const KernelCall& call) { return prepared->Run(call); };
   return kernel;
 }

@@ -31,17 +31,6 @@ namespace onward {
 inline constexpr int64_t kLightGrain = 16384;
 inline constexpr int64_t kHeavyGrain = 4096;
 
-// One operand of a run of elements: it advances with the output, or stays.
-struct Operand {
-  const void* data;
-  bool repeats;
-  template <typename T>
-  const T* as() const { return static_cast<const T*>(data); }
-};
-
-// Computes n contiguous elements of the output.
-using RunBody = std::function<void(absl::Span<const Operand> operands, void* out, int64_t n)>;
-
 // A kernel for `body` on these inputs of the node, broadcast against each other.
 // Keeps a dense opaque layout where operands agree on it, and offers to work in
 // place on each operand that the output resembles.
@@ -52,6 +41,12 @@ absl::StatusOr<Kernel> BroadcastKernel(const KernelRequest& request, std::vector
 absl::StatusOr<Kernel> IdentityKernel(const KernelRequest& request);
 absl::StatusOr<Kernel> IdentityKernel(const KernelRequest& request, const Shape& shape);
 
+// A chain of element-wise operators in one pass over tiles that stay in cache.
+absl::StatusOr<Kernel> ChainKernel(absl::Span<const ChainStep> steps,
+                                   absl::Span<const ValueSpec> inputs, const Shape& shape,
+                                   const Layout& layout);
+
+int64_t ElementBytes(DType dtype);
 absl::Status UnservedType(const KernelRequest& request);
 
 // Families within RegisterElementwiseKernels.

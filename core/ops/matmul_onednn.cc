@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // MatMul and Gemm of floats through oneDNN's matmul. Operands keep the strides
 // they have; only a constant B may be asked for in a layout of oneDNN's choice.
+#include <algorithm>
+#include <numeric>
 #include <utility>
+#include <vector>
 
 #include "core/base/status.h"
 #include "core/ops/matmul.h"
@@ -24,17 +27,48 @@ absl::Status CheckFloat(const KernelRequest& r) {
   return absl::OkStatus();
 }
 
-// A matrix [rows, columns], stored transposed or not.
-DnnlDesc MatrixDesc(int64_t rows, int64_t columns, bool transposed) {
-  return DnnlDesc({rows, columns}, dnnl::memory::data_type::f32,
-                  transposed ? dnnl::memory::dims{1, rows} : dnnl::memory::dims{columns, 1});
-}
-
 struct Product {
   DnnlDesc a, b, bias, c;  // an empty bias: none
 };
 
-absl::StatusOr<Kernel> MakeProduct(const KernelRequest& r, const Product& p) {
+DnnlDesc SwapLastTwo(const DnnlDesc& desc) {
+  std::vector<int> order(desc.get_ndims());
+  std::iota(order.begin(), order.end(), 0);
+  std::swap(order[order.size() - 1], order[order.size() - 2]);
+  return desc.permute_axes(order);
+}
+
+// Whether the matrices lie in rows or in columns without gaps inside them.
+bool HasUnitStride(const DnnlDesc& desc) {
+  const dnnl::memory::dims strides = desc.get_strides();
+  return strides[strides.size() - 1] == 1 || strides[strides.size() - 2] == 1;
+}
+
+// The descriptor of an operand as it is stored, if products can read that, and
+// else that of its plain form; `layout` is what to ask for.
+DnnlDesc OperandDesc(const ValueSpec& value, Layout* layout) {
+  DnnlDesc desc = StridedDescOf(*value.shape, value.layout);
+  const bool usable = !desc.is_zero() && value.shape->rank() >= 2 && HasUnitStride(desc);
+  *layout = usable ? value.layout : nullptr;
+  return usable ? desc : PlainDesc(*value.shape);
+}
+
+// The same with the wish for an output.
+DnnlDesc ResultDesc(const ValueSpec& value, const Shape& shape, Layout* layout) {
+  *layout = nullptr;
+  if (value.layout == nullptr) return PlainDesc(shape);
+  return OperandDesc({value.dtype, shape, value.layout, nullptr}, layout);
+}
+
+absl::StatusOr<Kernel> MakeProduct(const KernelRequest& r, Product p) {
+  // oneDNN writes rows; columns are the rows of the transposed product.
+  const bool columns = p.c.get_strides().back() != 1;
+  int a = 0, b = 1;
+  if (columns) {
+    std::swap(p.a, p.b);
+    std::swap(a, b);
+    for (DnnlDesc* desc : {&p.a, &p.b, &p.c}) *desc = SwapLastTwo(*desc);
+  }
   const dnnl::matmul::primitive_desc desc =
       p.bias.is_zero()
           ? dnnl::matmul::primitive_desc(DnnlEngine(), p.a, p.b, p.c, DnnlAttributes())
@@ -42,13 +76,44 @@ absl::StatusOr<Kernel> MakeProduct(const KernelRequest& r, const Product& p) {
   if (IsSlowDnnl(desc)) return NodeUnimplemented(r.node, "oneDNN has no fast matmul here");
   WorkspacePlan plan;
   auto call = std::make_shared<DnnlCall>(dnnl::matmul(desc));
-  call->Input(DNNL_ARG_SRC, p.a, 0);
-  call->Input(DNNL_ARG_WEIGHTS, desc.weights_desc(), 1);
+  call->Input(DNNL_ARG_SRC, p.a, a);
+  call->Input(DNNL_ARG_WEIGHTS, desc.weights_desc(), b);
   if (!p.bias.is_zero()) call->Input(DNNL_ARG_BIAS, p.bias, 2);
   call->Output(DNNL_ARG_DST, p.c, 0);
   call->Scratchpad(desc.scratchpad_desc(), plan);
   Kernel kernel = KernelOf(std::move(call), plan);
   if (desc.weights_desc() != p.b) kernel.input_layouts = {nullptr, LayoutOf(desc.weights_desc())};
+  return kernel;
+}
+
+// Both operands and the result as stacks of matrices of one rank, in whatever
+// order their axes are stored. Unimplemented where a reorder is needed or
+// nothing is permuted.
+absl::StatusOr<Kernel> MakeStridedMatMul(const KernelRequest& r) {
+  const bool permuted = r.inputs[0].layout != nullptr || r.inputs[1].layout != nullptr ||
+                        r.outputs[0].layout != nullptr;
+  const int rank = r.in(0).rank();
+  if (!permuted || rank < 2 || r.in(1).rank() < 2 || r.in(1).rank() > rank || rank > kMaxRank) {
+    return NodeUnimplemented(r.node, "nothing is permuted");
+  }
+  Layout a, b, c;
+  Product p;
+  p.a = OperandDesc(r.inputs[0], &a);
+  p.b = OperandDesc(r.inputs[1], &b);
+  p.c = ResultDesc(r.outputs[0], r.out(0), &c);
+  if (r.in(1).rank() < rank) {
+    // [..., M, K] x [K, N]: the matrices of A are one under the other.
+    const int64_t k = r.in(0)[rank - 1], n = r.in(1)[r.in(1).rank() - 1];
+    const int64_t m = r.in(0).elements() / std::max<int64_t>(k, 1);
+    if (r.in(1).rank() != 2 || a != nullptr || c != nullptr) {
+      return NodeUnimplemented(r.node, "ranks differ");
+    }
+    p.a = PlainDesc({m, k});
+    p.c = PlainDesc({m, n});
+  }
+  ONWARD_ASSIGN_OR_RETURN(Kernel kernel, MakeProduct(r, p));
+  kernel.input_layouts = {a, b};
+  kernel.output_layouts = {c};
   return kernel;
 }
 
@@ -72,6 +137,8 @@ absl::StatusOr<Kernel> MakeDnnlMatMul(const KernelRequest& r) {
   for (int64_t d : {plan.k, plan.n}) b.push_back(d);
   for (int64_t d : {plan.m, plan.n}) c.push_back(d);
   const bool choose_b = r.inputs[1].constant != nullptr && batch_rank == 0;
+  absl::StatusOr<Kernel> strided = TryDnnl(r.node, [&] { return MakeStridedMatMul(r); });
+  if (strided.ok()) return strided;
   return TryDnnl(r.node, [&] {
     return MakeProduct(
         r, {PlainDesc(a), choose_b ? AnyDesc(b) : PlainDesc(b), DnnlDesc(), PlainDesc(c)});
@@ -87,13 +154,21 @@ absl::StatusOr<Kernel> MakeDnnlGemm(const KernelRequest& r) {
   // A chosen layout is stated for B as it is stored, so only B as it is stored
   // can be left to oneDNN.
   const bool choose_b = r.inputs[1].constant != nullptr && !g.trans_b;
-  absl::StatusOr<Kernel> kernel = TryDnnl(r.node, [&] {
+  Layout a, b, c;
+  absl::StatusOr<Kernel> kernel = TryDnnl(r.node, [&]() -> absl::StatusOr<Kernel> {
     Product p;
-    p.a = MatrixDesc(g.m, g.k, g.trans_a);
-    p.b = choose_b ? AnyDesc({g.k, g.n}) : MatrixDesc(g.k, g.n, g.trans_b);
-    p.c = MatrixDesc(g.m, g.n, false);
+    p.a = OperandDesc(r.inputs[0], &a);
+    p.b = choose_b ? AnyDesc(r.in(1)) : OperandDesc(r.inputs[1], &b);
+    if (g.trans_a) p.a = SwapLastTwo(p.a);
+    if (g.trans_b) p.b = SwapLastTwo(p.b);
+    p.c = g.plain_product() && !choose_b ? ResultDesc(r.outputs[0], {g.m, g.n}, &c) : PlainDesc({g.m, g.n});
     if (fused) p.bias = PlainDesc({1, g.n});
-    return MakeProduct(r, p);
+    ONWARD_ASSIGN_OR_RETURN(Kernel made, MakeProduct(r, p));
+    made.input_layouts.resize(2);
+    made.input_layouts[0] = a;
+    if (!choose_b) made.input_layouts[1] = b;
+    made.output_layouts = {c};
+    return made;
   });
   if (!kernel.ok() || fused || g.plain_product()) return kernel;
   kernel->run = [product = std::move(kernel->run), g](const KernelCall& call) -> absl::Status {

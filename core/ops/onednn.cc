@@ -184,6 +184,20 @@ int ChannelBlock(const Shape& shape, const Layout& layout) {
   return 0;
 }
 
+DnnlDesc StridedDescOf(const Shape& shape, const Layout& layout) {
+  const DnnlDesc desc = DescOf(shape, layout);
+  const bool strided = desc.get_inner_nblks() == 0 && desc.get_padded_dims() == desc.get_dims() &&
+                       desc.get_dims() == DnnlDims(shape);
+  return strided ? desc : DnnlDesc();
+}
+
+Layout PermutedLayout(const Shape& shape, const Layout& layout, absl::Span<const int64_t> perm) {
+  // oneDNN says where each old axis goes, ONNX where each new one comes from.
+  std::vector<int> target(perm.size());
+  for (size_t i = 0; i < perm.size(); ++i) target[perm[i]] = static_cast<int>(i);
+  return LayoutOf(StridedDescOf(shape, layout).permute_axes(target));
+}
+
 absl::StatusOr<Kernel> MakeDnnlReorder(DType dtype, const Shape& shape, const Layout& from,
                                        const Layout& to) {
   if (SameLayout(from, to)) {

@@ -33,6 +33,7 @@ class DnnlLayout final : public LayoutInfo {
   bool Equals(const LayoutInfo& other) const override;
   size_t bytes() const override { return desc_.get_size(); }
   bool dense() const override;
+  bool permuted() const override { return desc_.get_inner_nblks() == 0; }
   std::string ToString() const override;
 
  private:
@@ -56,6 +57,13 @@ Layout LayoutOf(const DnnlDesc& desc);
 DnnlDesc DescOf(const Shape& shape, const Layout& layout);
 // 1 for the plain layout, 8 or 16 for that of BlockedDesc(shape, .), else 0.
 int ChannelBlock(const Shape& shape, const Layout& layout);
+
+// The descriptor of a value whose bytes are in no blocks: plain, or a permuted
+// view of something plain. Empty for others.
+DnnlDesc StridedDescOf(const Shape& shape, const Layout& layout);
+// The layout that a value of this layout has after a transpose of its axes that
+// moves no bytes.
+Layout PermutedLayout(const Shape& shape, const Layout& layout, absl::Span<const int64_t> perm);
 
 // Copies a value from one layout to another. Types other than float have the
 // plain layout only.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Transpose and the two operators that are one with reshapes around it.
+#include <cstring>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -7,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "core/ops/movement.h"
+#include "core/ops/onednn.h"
 #include "core/ops/shape.h"
 #include "core/ops/strided_copy.h"
 
@@ -39,6 +41,32 @@ absl::StatusOr<Kernel> Permute(const KernelRequest& request, const Shape& in,
   return kernel;
 }
 
+// The same bytes in a permuted layout. Matrix products read those as they are;
+// other readers have the value reordered, which is then the transpose.
+absl::StatusOr<Kernel> PermutedView(const KernelRequest& request, absl::Span<const int64_t> perm,
+                                    const Shape& out) {
+  const ValueSpec& input = request.inputs[0];
+  if (input.dtype != DType::kFloat || !FitsDnnl(*input.shape) || perm.empty() ||
+      perm.size() > DNNL_MAX_NDIMS || !request.outputs[0].shape.has_value()) {
+    return NodeUnimplemented(request.node, "no permuted layout");
+  }
+  ONWARD_RETURN_IF_ERROR(CheckOutputShape(request, 0, out));
+  return TryDnnl(request.node, [&]() -> absl::StatusOr<Kernel> {
+    const bool strided = !StridedDescOf(*input.shape, input.layout).is_zero();
+    const Layout from = strided ? input.layout : nullptr;
+    Kernel kernel;
+    kernel.is_view = true;
+    kernel.infallible = true;
+    kernel.input_layouts = {from};
+    kernel.output_layouts = {PermutedLayout(*input.shape, from, perm)};
+    kernel.run = [bytes = TensorBytes(input.dtype, out)](const KernelCall& call) {
+      std::memcpy(call.outputs[0]->raw(), call.inputs[0]->raw(), bytes);
+      return absl::OkStatus();
+    };
+    return kernel;
+  });
+}
+
 absl::StatusOr<Kernel> MakeTranspose(const KernelRequest& request) {
   ONWARD_RETURN_IF_ERROR(CheckArity(request, 1));
   const Shape& in = request.in(0);
@@ -59,6 +87,7 @@ absl::StatusOr<Kernel> MakeTranspose(const KernelRequest& request) {
   }
   Shape out;
   for (int64_t axis : perm) out.push_back(in[static_cast<int>(axis)]);
+  if (absl::StatusOr<Kernel> view = PermutedView(request, perm, out); view.ok()) return view;
   return Permute(request, in, perm, out);
 }
 

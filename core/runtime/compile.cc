@@ -13,6 +13,7 @@
 #include "core/runtime/commit.h"
 #include "core/runtime/evaluate.h"
 #include "core/runtime/memory_plan.h"
+#include "core/runtime/pointwise.h"
 
 namespace onward {
 namespace {
@@ -46,11 +47,13 @@ class Compiler {
     for (const auto& [variable, value] : options_.updates) needed.push_back(value);
     for (const std::string& value : options_.finite) needed.push_back(value);
     Prune(&graph_, needed);
+    FindOnlyReaders(needed);
     ONWARD_RETURN_IF_ERROR(AddSources(needed));
     ONWARD_RETURN_IF_ERROR(AddNodes());
     ONWARD_RETURN_IF_ERROR(AddOutputs(wanted));
     ONWARD_RETURN_IF_ERROR(PlanCommit(options_.updates, ids_, plan_.get(),
                                       [this](int id) { return Materialize(id); }));
+    FusePointwise(plan_.get());
     return PlanMemory();
   }
 
@@ -143,6 +146,7 @@ class Compiler {
     ONWARD_ASSIGN_OR_RETURN(std::vector<ValueType> out_types,
                             options_.operators->Infer(node, facts, plan_->opsets));
     ONWARD_ASSIGN_OR_RETURN(std::vector<ValueSpec> outputs, OutputSpecs(node, out_types, context_));
+    AddWishes(node, &outputs);
     if (all_constant && !IsRandom(node) && SmallEnoughToFold(outputs)) {
       ONWARD_RETURN_IF_ERROR(Fold(node, inputs));
       return std::vector<Node>();
@@ -157,6 +161,34 @@ class Compiler {
                             options_.operators->FunctionBody(node, facts, plan_->opsets));
     if (!body.has_value()) return absl::UnimplementedError(kernel.status().message());
     return ExpandCall(*body, node, absl::StrCat(node.outputs.empty() ? "" : node.outputs[0], "__b", next_body_++, "_"));
+  }
+
+  // Says which layout the only reader of an output would like.
+  void AddWishes(const Node& node, std::vector<ValueSpec>* outputs) const {
+    for (size_t i = 0; i < outputs->size(); ++i) {
+      ValueSpec& out = (*outputs)[i];
+      auto it = only_reader_.find(node.outputs[i]);
+      if (!out.shape.has_value() || it == only_reader_.end() || !it->second->Is("Transpose")) continue;
+      std::vector<int64_t> perm = it->second->Ints("perm");
+      if (perm.empty()) {
+        for (int axis = out.shape->rank() - 1; axis >= 0; --axis) perm.push_back(axis);
+      }
+      out.layout = plan_->device->LayoutForTranspose(out.dtype, *out.shape, perm);
+    }
+  }
+
+  // Nodes that are all that reads a value.
+  void FindOnlyReaders(const std::vector<std::string>& needed) {
+    absl::flat_hash_map<std::string, int> readers;
+    for (const std::string& name : needed) readers[name] += 2;
+    for (const Node& node : graph_.nodes) {
+      for (std::string& v : AllInputs(node)) ++readers[v];
+    }
+    for (const Node& node : graph_.nodes) {
+      for (const std::string& v : node.inputs) {
+        if (auto it = readers.find(v); it != readers.end() && it->second == 1) only_reader_[v] = &node;
+      }
+    }
   }
 
   // Shape and Size of a known shape are constants whatever their input holds.
@@ -230,8 +262,9 @@ class Compiler {
       AddDynamic(node, inputs, {});
       return absl::OkStatus();
     }
-    if (kernel.is_view && CanView(inputs[0], outputs[0])) {
+    if (kernel.is_view && CanView(kernel, inputs[0], outputs[0])) {
       const int id = NewValue(node.outputs[0], outputs[0].dtype, outputs[0].shape);
+      if (!kernel.output_layouts.empty()) plan_->values[id].layout = kernel.output_layouts[0];
       plan_->values[id].root = plan_->values[inputs[0]].root;
       plan_->values[id].storage = plan_->values[inputs[0]].storage;
       ids_[node.outputs[0]] = id;
@@ -267,9 +300,10 @@ class Compiler {
     return absl::OkStatus();
   }
 
-  bool CanView(int input, const ValueSpec& output) const {
+  bool CanView(const Kernel& kernel, int input, const ValueSpec& output) const {
     const PlanValue& in = plan_->values[input];
-    return in.layout == nullptr && in.dtype == output.dtype && in.storage != PlanValue::Storage::kConstant;
+    const Layout wanted = kernel.input_layouts.empty() ? nullptr : kernel.input_layouts[0];
+    return SameLayout(in.layout, wanted) && in.dtype == output.dtype && in.storage != PlanValue::Storage::kConstant;
   }
 
   // The same value in another layout: a reorder step, made once per layout.
@@ -406,6 +440,7 @@ class Compiler {
   std::shared_ptr<Plan> plan_;
   EvaluateContext context_;
   absl::flat_hash_map<std::string, int> ids_;
+  absl::flat_hash_map<std::string, const Node*> only_reader_;
   absl::flat_hash_map<int, std::vector<int>> reordered_;
   int next_body_ = 0;
 };
