@@ -4,6 +4,7 @@
 #include "autograd/rule.h"
 #include "core/base/status.h"
 #include "core/onnx_io/operators.h"
+#include "core/runtime/fuse.h"
 #include "optimizers/optimizer.h"
 #include "training_info/export.h"
 
@@ -23,6 +24,7 @@ const FunctionLibrary& Functions() {
     auto* l = new FunctionLibrary;
     RegisterGradientFunctions(*l);
     RegisterOptimizerFunctions(*l);
+    RegisterFusedFunctions(*l);
     return l;
   }();
   return *library;

@@ -13,6 +13,7 @@
 #include "training_info/combine.h"
 #include "training_info/import.h"
 #include "training_info/library.h"
+#include "training_info/lower.h"
 
 namespace onward {
 namespace {
@@ -212,6 +213,17 @@ void CheckAlgorithm(const TrainingSpec& spec, int k, Findings* f) {
   CheckWhole(spec, k, *combined, spec.entries[k].update_bindings, "algorithm", "update_binding", f);
 }
 
+// Whether the Gradient nodes can be expanded.
+void CheckGradients(const TrainingSpec& spec, Findings* f) {
+  for (int k = 0; k < static_cast<int>(spec.entries.size()); ++k) {
+    auto combined = Combine(spec, k);
+    const absl::Status lowered = combined.ok() ? Lower(*combined).status() : combined.status();
+    if (lowered.ok()) continue;
+    f->push_back({"bad-gradient", Place(k, "algorithm"), std::string(lowered.message()),
+                  "name tensors that y depends on through differentiable operators"});
+  }
+}
+
 }  // namespace
 
 std::vector<Finding> ValidateTraining(const TrainingSpec& spec) {
@@ -251,6 +263,7 @@ absl::StatusOr<std::vector<Finding>> CheckModel(const Model& model) {
   if (absl::Status s = InferTypes(&typed, Operators()); !s.ok()) {
     findings.push_back({"bad-types", "graph", std::string(s.message()), "mend the node's attributes or its inputs' shapes"});
   }
+  CheckGradients(spec, &findings);
   return findings;
 }
 

@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/container/inlined_vector.h"
 #include "core/base/parallel.h"
 #include "core/base/status.h"
@@ -99,6 +100,23 @@ void AssignTiles(Chain* chain) {
   }
 }
 
+// A result may take the place of an input that no later step reads.
+void AddInPlace(const Chain& chain, absl::Span<const ValueSpec> inputs, const Shape& shape,
+                Kernel* kernel) {
+  for (size_t k = 0; k < inputs.size(); ++k) {
+    size_t last = 0;
+    for (size_t s = 0; s < chain.steps.size(); ++s) {
+      if (absl::c_linear_search(chain.steps[s].operands, static_cast<int>(k))) last = s;
+    }
+    for (size_t s = last; s < chain.steps.size(); ++s) {
+      const ChainStep& step = chain.steps[s];
+      if (step.output >= 0 && step.dtype == inputs[k].dtype && *inputs[k].shape == shape) {
+        kernel->in_place.emplace_back(step.output, static_cast<int>(k));
+      }
+    }
+  }
+}
+
 }  // namespace
 
 absl::StatusOr<Kernel> ChainKernel(absl::Span<const ChainStep> steps,
@@ -133,6 +151,7 @@ absl::StatusOr<Kernel> ChainKernel(absl::Span<const ChainStep> steps,
     kernel.output_layouts.resize(std::max<size_t>(kernel.output_layouts.size(), step.output + 1));
     kernel.output_layouts[step.output] = layout;
   }
+  AddInPlace(*chain, inputs, shape, &kernel);
   kernel.infallible = true;
   kernel.run = [chain](const KernelCall& call) {
     chain->Run(call);

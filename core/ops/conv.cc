@@ -362,6 +362,7 @@ void RegisterConvKernels(KernelTable& table) {
     return output == 0 ? r.in(2) : Shape{r.in(2)[0]};
   };
   table.Add("Conv", {"onednn", 1, MakeDnnlConv, "float"});
+  table.Add("FusedConv", {"onednn", 1, MakeDnnlConv, "float"}, kOnwardDomain);
   table.Add("Conv", {"eigen", 1, Adapt(MakePlainConv, conv), kTypes});
   table.Add("ConvTranspose", {"onednn", 1, MakeDnnlConvTranspose, "float"});
   table.Add("ConvTranspose", {"eigen", 1, Adapt(MakePlainConvTranspose, transpose), kTypes});

@@ -51,9 +51,10 @@ struct Problem {
 
   DnnlDesc bias(bool wanted) const { return wanted ? PlainDesc({out_channels}) : DnnlDesc(); }
 
-  Forward MakeForward(const DnnlDesc& dx, const DnnlDesc& dy, bool with_bias) const {
+  Forward MakeForward(const DnnlDesc& dx, const DnnlDesc& dy, bool with_bias,
+                      const dnnl::primitive_attr& attributes = DnnlAttributes()) const {
     return Forward(DnnlEngine(), dnnl::prop_kind::forward_training, kDirect, dx, AnyDesc(w),
-                   bias(with_bias), dy, strides, dilates, pads_begin, pads_end, DnnlAttributes(),
+                   bias(with_bias), dy, strides, dilates, pads_begin, pads_end, attributes,
                    /*allow_empty=*/true);
   }
   // A backward descriptor takes a forward one as a hint.
@@ -169,21 +170,29 @@ absl::StatusOr<Kernel> MakeDnnlConv(const KernelRequest& r) {
   ONWARD_ASSIGN_OR_RETURN(const ConvGeometry g, CheckedConv(r, 0, 1));
   ONWARD_RETURN_IF_ERROR(CheckOutputShape(r, 0, g.y()));
   ONWARD_RETURN_IF_ERROR(CheckExtents(r, g.window));
+  if (r.HasInput(kResidual) && r.in(kResidual) != g.y()) return NotServed(r);
   return TryDnnl(r.node, [&]() -> absl::StatusOr<Kernel> {
     const Problem p(g);
-    const Forward desc = Choose(p, [&](const DnnlDesc& x, const DnnlDesc& y) {
-      return p.MakeForward(x, y, r.HasInput(2));
+    Forward desc = Choose(p, [&](const DnnlDesc& x, const DnnlDesc& y) {
+      return p.MakeForward(x, y, r.HasInput(2), Followers(r, DnnlDesc()));
     });
     if (!IsFast(desc)) return NotServed(r);
+    if (r.HasInput(kResidual)) {
+      desc = p.MakeForward(desc.src_desc(), desc.dst_desc(), r.HasInput(2),
+                           Followers(r, desc.dst_desc()));
+      if (!IsFast(desc)) return NotServed(r);
+    }
     WorkspacePlan plan;
     auto call = std::make_shared<DnnlCall>(dnnl::convolution_forward(desc));
     call->Input(DNNL_ARG_SRC, desc.src_desc(), 0);
     call->Input(DNNL_ARG_WEIGHTS, desc.weights_desc(), 1);
     if (r.HasInput(2)) call->Input(DNNL_ARG_BIAS, desc.bias_desc(), 2);
+    if (r.HasInput(kResidual)) call->Input(kResidualArgument, desc.dst_desc(), kResidual);
     call->Output(DNNL_ARG_DST, desc.dst_desc(), 0);
     call->Scratchpad(desc.scratchpad_desc(), plan);
     Kernel kernel = KernelOf(std::move(call), plan);
-    kernel.input_layouts = {LayoutOf(desc.src_desc()), LayoutOf(desc.weights_desc())};
+    kernel.input_layouts = {LayoutOf(desc.src_desc()), LayoutOf(desc.weights_desc()), nullptr,
+                            LayoutOf(desc.dst_desc())};
     kernel.output_layouts = {LayoutOf(desc.dst_desc())};
     return kernel;
   });

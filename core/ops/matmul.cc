@@ -289,6 +289,8 @@ void RegisterMatMulKernels(KernelTable& table) {
     return Shape{g.m, g.n};
   };
   table.Add("MatMul", {"onednn", 1, MakeDnnlMatMul, "float"});
+  table.Add("FusedMatMul", {"onednn", 1, MakeDnnlMatMul, "float"}, kOnwardDomain);
+  table.Add("FusedGemm", {"onednn", 1, MakeDnnlGemm, "float"}, kOnwardDomain);
   table.Add("MatMul",
             {"eigen", 1, Adapt(FirstOf(MakeDnnlMatMul, MakePlainMatMul), product), kTypes});
   table.Add("Gemm", {"onednn", 1, MakeDnnlGemm, "float"});

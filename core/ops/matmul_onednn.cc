@@ -62,28 +62,40 @@ DnnlDesc ResultDesc(const ValueSpec& value, const Shape& shape, Layout* layout) 
 
 absl::StatusOr<Kernel> MakeProduct(const KernelRequest& r, Product p) {
   // oneDNN writes rows; columns are the rows of the transposed product.
-  const bool columns = p.c.get_strides().back() != 1;
+  const bool columns = p.c.get_strides().back() != 1 && p.c.get_dims().back() != 1;
+  if (columns && !p.bias.is_zero()) return NodeUnimplemented(r.node, "a bias on rows");
   int a = 0, b = 1;
   if (columns) {
     std::swap(p.a, p.b);
     std::swap(a, b);
     for (DnnlDesc* desc : {&p.a, &p.b, &p.c}) *desc = SwapLastTwo(*desc);
   }
+  const dnnl::primitive_attr attributes = Followers(r, p.c);
   const dnnl::matmul::primitive_desc desc =
       p.bias.is_zero()
-          ? dnnl::matmul::primitive_desc(DnnlEngine(), p.a, p.b, p.c, DnnlAttributes())
-          : dnnl::matmul::primitive_desc(DnnlEngine(), p.a, p.b, p.bias, p.c, DnnlAttributes());
+          ? dnnl::matmul::primitive_desc(DnnlEngine(), p.a, p.b, p.c, attributes)
+          : dnnl::matmul::primitive_desc(DnnlEngine(), p.a, p.b, p.bias, p.c, attributes);
   if (IsSlowDnnl(desc)) return NodeUnimplemented(r.node, "oneDNN has no fast matmul here");
   WorkspacePlan plan;
   auto call = std::make_shared<DnnlCall>(dnnl::matmul(desc));
   call->Input(DNNL_ARG_SRC, p.a, a);
   call->Input(DNNL_ARG_WEIGHTS, desc.weights_desc(), b);
   if (!p.bias.is_zero()) call->Input(DNNL_ARG_BIAS, p.bias, 2);
+  if (r.HasInput(kResidual)) call->Input(kResidualArgument, p.c, kResidual);
   call->Output(DNNL_ARG_DST, p.c, 0);
   call->Scratchpad(desc.scratchpad_desc(), plan);
   Kernel kernel = KernelOf(std::move(call), plan);
   if (desc.weights_desc() != p.b) kernel.input_layouts = {nullptr, LayoutOf(desc.weights_desc())};
   return kernel;
+}
+
+// Input 2 of a fused product: one number per column. Empty: none.
+DnnlDesc ColumnBias(const KernelRequest& r, int rank, int64_t columns) {
+  if (!r.HasInput(2)) return DnnlDesc();
+  Shape shape;
+  for (int i = 0; i + 1 < rank; ++i) shape.push_back(1);
+  shape.push_back(columns);
+  return PlainDesc(shape);
 }
 
 // Both operands and the result as stacks of matrices of one rank, in whatever
@@ -111,8 +123,9 @@ absl::StatusOr<Kernel> MakeStridedMatMul(const KernelRequest& r) {
     p.a = PlainDesc({m, k});
     p.c = PlainDesc({m, n});
   }
+  p.bias = ColumnBias(r, p.c.get_ndims(), p.c.get_dims().back());
   ONWARD_ASSIGN_OR_RETURN(Kernel kernel, MakeProduct(r, p));
-  kernel.input_layouts = {a, b};
+  kernel.input_layouts = {a, b, nullptr, c};
   kernel.output_layouts = {c};
   return kernel;
 }
@@ -136,12 +149,17 @@ absl::StatusOr<Kernel> MakeDnnlMatMul(const KernelRequest& r) {
   for (int64_t d : {plan.m, plan.k}) a.push_back(d);
   for (int64_t d : {plan.k, plan.n}) b.push_back(d);
   for (int64_t d : {plan.m, plan.n}) c.push_back(d);
+  const bool bias_fits = !r.HasInput(2) || r.in(2) == Shape{plan.n};
+  if (!bias_fits || (r.HasInput(kResidual) && r.in(kResidual) != plan.result)) {
+    return NodeUnimplemented(r.node, "a bias or residual that has to be broadcast");
+  }
   const bool choose_b = r.inputs[1].constant != nullptr && batch_rank == 0;
   absl::StatusOr<Kernel> strided = TryDnnl(r.node, [&] { return MakeStridedMatMul(r); });
   if (strided.ok()) return strided;
   return TryDnnl(r.node, [&] {
     return MakeProduct(
-        r, {PlainDesc(a), choose_b ? AnyDesc(b) : PlainDesc(b), DnnlDesc(), PlainDesc(c)});
+        r, {PlainDesc(a), choose_b ? AnyDesc(b) : PlainDesc(b),
+            ColumnBias(r, c.rank(), plan.n), PlainDesc(c)});
   });
 }
 
@@ -151,6 +169,11 @@ absl::StatusOr<Kernel> MakeDnnlGemm(const KernelRequest& r) {
   ONWARD_RETURN_IF_ERROR(CheckOutputShape(r, 0, Shape{g.m, g.n}));
   if (!FitsDnnl(Shape{g.m, g.n})) return NodeUnimplemented(r.node, "too large for oneDNN");
   const bool fused = g.has_c && g.alpha == 1 && g.beta == 1 && g.c_row == 0 && g.c_column == 1;
+  const bool followed = r.HasInput(kResidual) || r.node.Has("activation");
+  if (followed && !fused && !g.plain_product()) return NodeUnimplemented(r.node, "scales or a wide C");
+  if (r.HasInput(kResidual) && r.in(kResidual) != Shape{g.m, g.n}) {
+    return NodeUnimplemented(r.node, "a residual that has to be broadcast");
+  }
   // A chosen layout is stated for B as it is stored, so only B as it is stored
   // can be left to oneDNN.
   const bool choose_b = r.inputs[1].constant != nullptr && !g.trans_b;
@@ -164,8 +187,9 @@ absl::StatusOr<Kernel> MakeDnnlGemm(const KernelRequest& r) {
     p.c = g.plain_product() && !choose_b ? ResultDesc(r.outputs[0], {g.m, g.n}, &c) : PlainDesc({g.m, g.n});
     if (fused) p.bias = PlainDesc({1, g.n});
     ONWARD_ASSIGN_OR_RETURN(Kernel made, MakeProduct(r, p));
-    made.input_layouts.resize(2);
+    made.input_layouts.resize(4);
     made.input_layouts[0] = a;
+    made.input_layouts[kResidual] = c;
     if (!choose_b) made.input_layouts[1] = b;
     made.output_layouts = {c};
     return made;

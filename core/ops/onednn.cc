@@ -230,6 +230,22 @@ dnnl::primitive_attr DnnlAttributes() {
   return attributes;
 }
 
+dnnl::primitive_attr Followers(const KernelRequest& r, const DnnlDesc& result) {
+  dnnl::primitive_attr attributes = DnnlAttributes();
+  dnnl::post_ops followers;
+  if (r.HasInput(kResidual) && !result.is_zero()) {
+    followers.append_binary(dnnl::algorithm::binary_add, result);
+  }
+  const std::string activation = r.node.String("activation", "");
+  if (activation == "Relu") followers.append_eltwise(dnnl::algorithm::eltwise_relu, 0, 0);
+  if (activation == "Clip") {
+    followers.append_eltwise(dnnl::algorithm::eltwise_clip, r.node.Float("activation_low", 0),
+                             r.node.Float("activation_high", 0));
+  }
+  attributes.set_post_ops(followers);
+  return attributes;
+}
+
 void DnnlCall::Bind(int argument, const DnnlDesc& desc, Source source, size_t index) {
   bindings_.push_back({source, index, dnnl::memory(desc, DnnlEngine(), DNNL_MEMORY_NONE)});
   arguments_.push_back({argument, bindings_.back().memory.get()});

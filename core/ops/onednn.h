@@ -73,6 +73,13 @@ absl::StatusOr<Kernel> MakeDnnlReorder(DType dtype, const Shape& shape, const La
 // Attributes of every primitive: scratchpads come from the kernel's workspace.
 dnnl::primitive_attr DnnlAttributes();
 
+// Attributes of a primitive that also does what a fused node adds to it: input
+// kResidual, stored as `result`, and an activation. An empty `result` leaves the
+// residual out.
+inline constexpr int kResidual = 3;
+inline constexpr int kResidualArgument = DNNL_ARG_ATTR_MULTIPLE_POST_OP(0) | DNNL_ARG_SRC_1;
+dnnl::primitive_attr Followers(const KernelRequest& request, const DnnlDesc& result);
+
 // A primitive with its arguments bound once. Run points them at the tensors of
 // a call and executes; concurrent calls wait for each other.
 class DnnlCall {

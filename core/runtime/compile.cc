@@ -8,11 +8,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "core/base/status.h"
+#include "core/graph/infer.h"
 #include "core/graph/inline.h"
 #include "core/graph/verify.h"
 #include "core/runtime/commit.h"
 #include "core/runtime/evaluate.h"
-#include "core/runtime/memory_plan.h"
+#include "core/runtime/fuse.h"
+#include "core/runtime/place.h"
 #include "core/runtime/pointwise.h"
 
 namespace onward {
@@ -47,6 +49,8 @@ class Compiler {
     for (const auto& [variable, value] : options_.updates) needed.push_back(value);
     for (const std::string& value : options_.finite) needed.push_back(value);
     Prune(&graph_, needed);
+    InferConcreteTypes();
+    FuseFollowers(needed, options_.variables, &graph_);
     FindOnlyReaders(needed);
     ONWARD_RETURN_IF_ERROR(AddSources(needed));
     ONWARD_RETURN_IF_ERROR(AddNodes());
@@ -66,6 +70,17 @@ class Compiler {
     v.root = static_cast<int>(plan_->values.size());
     plan_->values.push_back(std::move(v));
     return plan_->values.back().root;
+  }
+
+  // Types for the rewrites that follow. Errors wait until the node itself is
+  // compiled.
+  void InferConcreteTypes() {
+    for (NamedType& in : graph_.inputs) {
+      auto it = options_.feeds.find(in.name);
+      if (it != options_.feeds.end()) in.type = ValueType::Of(it->second.dtype, it->second.shape);
+    }
+    graph_.types.clear();
+    InferTypes(&graph_, *options_.operators).IgnoreError();
   }
 
   absl::Status AddSources(const std::vector<std::string>& needed) {
@@ -394,44 +409,8 @@ class Compiler {
   }
 
   absl::StatusOr<std::shared_ptr<const Plan>> PlanMemory() {
-    const int last_compute = static_cast<int>(plan_->compute.size());
-    const int end = last_compute + static_cast<int>(plan_->commit.size());
-    std::vector<Lifetime> buffers;
-    absl::flat_hash_map<int, int> buffer_of;  // root value -> index
-    auto touch = [&](int id, int step) {
-      if (id < 0) return;
-      const int root = plan_->values[id].root;
-      if (plan_->values[root].storage != PlanValue::Storage::kArena) return;
-      auto [it, inserted] = buffer_of.try_emplace(root, static_cast<int>(buffers.size()));
-      if (inserted) buffers.push_back({plan_->values[root].bytes(), step, step, 0});
-      buffers[it->second].last = std::max(buffers[it->second].last, step);
-    };
-    std::vector<std::pair<PlanStep*, int>> workspaces;
-    auto walk = [&](PlanStep& step, int at) {
-      for (int id : step.outputs) touch(id, at);
-      for (size_t i = 0; i < step.inputs.size(); ++i) {
-        if (!options_.operators->ShapeOnly(step.node, static_cast<int>(i))) touch(step.inputs[i], at);
-      }
-      if (step.kernel.workspace_bytes > 0) {
-        workspaces.emplace_back(&step, static_cast<int>(buffers.size()));
-        buffers.push_back({step.kernel.workspace_bytes, at, at, 0});
-      }
-    };
-    for (int i = 0; i < last_compute; ++i) walk(plan_->compute[i], i);
-    for (size_t i = 0; i < plan_->commit.size(); ++i) walk(plan_->commit[i], last_compute + static_cast<int>(i));
-    for (const auto& [name, id] : plan_->outputs) touch(id, last_compute);
-    for (int id : plan_->finite) touch(id, last_compute);
-    for (const PlanCopy& copy : plan_->copies) touch(copy.from, end);
-    const MemoryPlan memory = PlaceBuffers(&buffers);
-    if (memory.arena_bytes > options_.device->memory_limit()) {
-      return absl::ResourceExhaustedError(absl::StrCat(
-          "one run needs ", memory.arena_bytes >> 20, " MB of memory, more than the ",
-          options_.device->memory_limit() >> 20, " MB this machine allows; use a smaller batch"));
-    }
-    for (const auto& [root, index] : buffer_of) plan_->values[root].offset = buffers[index].offset;
-    for (const auto& [step, index] : workspaces) step->workspace_offset = buffers[index].offset;
-    plan_->arena_bytes = memory.arena_bytes;
-    plan_->live_bytes = memory.live_bytes;
+    ShareBuffers(*options_.operators, plan_.get());
+    ONWARD_RETURN_IF_ERROR(PlaceValues(*options_.operators, plan_.get()));
     return plan_;
   }
 

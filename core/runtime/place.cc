@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/runtime/place.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_cat.h"
+#include "core/runtime/memory_plan.h"
+
+namespace onward {
+namespace {
+
+// Calls visit(value, step) for every use: compute steps from 0, then commit
+// steps, then what is read after everything.
+template <typename Visit>
+void VisitUses(const OperatorSet& operators, const Plan& plan, const Visit& visit) {
+  int at = 0;
+  for (const std::vector<PlanStep>* steps : {&plan.compute, &plan.commit}) {
+    for (const PlanStep& step : *steps) {
+      for (int id : step.outputs) visit(id, at);
+      for (size_t i = 0; i < step.inputs.size(); ++i) {
+        if (!operators.ShapeOnly(step.node, static_cast<int>(i))) visit(step.inputs[i], at);
+      }
+      ++at;
+    }
+  }
+  const int computed = static_cast<int>(plan.compute.size());
+  for (const auto& [name, id] : plan.outputs) visit(id, computed);
+  for (int id : plan.finite) visit(id, computed);
+  for (const PlanCopy& copy : plan.copies) visit(copy.from, at);
+}
+
+int RootOf(const Plan& plan, int id) {
+  while (plan.values[id].root != id) id = plan.values[id].root;
+  return id;
+}
+
+// The input of the step that output o may be written over, or -1.
+int InputToOverwrite(const Plan& plan, const PlanStep& step, int o, int at,
+                     const std::vector<int>& last_use) {
+  const PlanValue& out = plan.values[step.outputs[o]];
+  for (const auto& [output, input] : step.kernel.in_place) {
+    if (output != o || input >= static_cast<int>(step.inputs.size()) || step.inputs[input] < 0) continue;
+    const int id = step.inputs[input], root = RootOf(plan, id);
+    const PlanValue& in = plan.values[id];
+    if (plan.values[root].storage != PlanValue::Storage::kArena || last_use[root] != at) continue;
+    if (in.bytes() != out.bytes() || plan.values[root].bytes() != out.bytes()) continue;
+    // Another operand in the same memory may be read out of step.
+    const auto same = std::count_if(step.inputs.begin(), step.inputs.end(), [&](int other) {
+      return other >= 0 && RootOf(plan, other) == root;
+    });
+    if (same == 1) return root;
+  }
+  return -1;
+}
+
+}  // namespace
+
+void ShareBuffers(const OperatorSet& operators, Plan* plan) {
+  std::vector<int> last_use(plan->values.size(), -1);
+  VisitUses(operators, *plan, [&](int id, int at) {
+    if (id >= 0) last_use[RootOf(*plan, id)] = std::max(last_use[RootOf(*plan, id)], at);
+  });
+  for (size_t at = 0; at < plan->compute.size(); ++at) {
+    PlanStep& step = plan->compute[at];
+    if (step.dynamic) continue;
+    for (size_t o = 0; o < step.outputs.size(); ++o) {
+      const int out = step.outputs[o];
+      if (out < 0 || plan->values[out].root != out ||
+          plan->values[out].storage != PlanValue::Storage::kArena) {
+        continue;
+      }
+      const int root = InputToOverwrite(*plan, step, static_cast<int>(o), static_cast<int>(at), last_use);
+      if (root < 0) continue;
+      plan->values[out].root = root;
+      last_use[root] = last_use[out];
+    }
+  }
+  for (size_t id = 0; id < plan->values.size(); ++id) {
+    plan->values[id].root = RootOf(*plan, static_cast<int>(id));
+  }
+}
+
+absl::Status PlaceValues(const OperatorSet& operators, Plan* plan) {
+  std::vector<Lifetime> buffers;
+  absl::flat_hash_map<int, int> buffer_of;  // root value -> index
+  VisitUses(operators, *plan, [&](int id, int at) {
+    if (id < 0) return;
+    const PlanValue& root = plan->values[plan->values[id].root];
+    if (root.storage != PlanValue::Storage::kArena) return;
+    auto [it, inserted] = buffer_of.try_emplace(root.root, static_cast<int>(buffers.size()));
+    if (inserted) buffers.push_back({root.bytes(), at, at, 0});
+    buffers[it->second].last = std::max(buffers[it->second].last, at);
+  });
+  std::vector<std::pair<PlanStep*, int>> workspaces;
+  int at = 0;
+  for (std::vector<PlanStep>* steps : {&plan->compute, &plan->commit}) {
+    for (PlanStep& step : *steps) {
+      if (step.kernel.workspace_bytes > 0) {
+        workspaces.emplace_back(&step, static_cast<int>(buffers.size()));
+        buffers.push_back({step.kernel.workspace_bytes, at, at, 0});
+      }
+      ++at;
+    }
+  }
+  const MemoryPlan memory = PlaceBuffers(&buffers);
+  if (memory.arena_bytes > plan->device->memory_limit()) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "one run needs ", memory.arena_bytes >> 20, " MB of memory, more than the ",
+        plan->device->memory_limit() >> 20, " MB this machine allows; use a smaller batch"));
+  }
+  for (const auto& [root, index] : buffer_of) plan->values[root].offset = buffers[index].offset;
+  for (const auto& [step, index] : workspaces) step->workspace_offset = buffers[index].offset;
+  plan->arena_bytes = memory.arena_bytes;
+  plan->live_bytes = memory.live_bytes;
+  return absl::OkStatus();
+}
+
+}  // namespace onward

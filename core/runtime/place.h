@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// From the steps of a plan to the memory of its values.
+#ifndef ONWARD_CORE_RUNTIME_PLACE_H_
+#define ONWARD_CORE_RUNTIME_PLACE_H_
+
+#include "absl/status/status.h"
+#include "core/graph/operator_set.h"
+#include "core/runtime/plan.h"
+
+namespace onward {
+
+// Lets a step write over an input that nobody reads afterwards, where its kernel
+// works element for element.
+void ShareBuffers(const OperatorSet& operators, Plan* plan);
+
+// Gives every value and workspace its place in the arena. ResourceExhausted if
+// the device does not have that much memory.
+absl::Status PlaceValues(const OperatorSet& operators, Plan* plan);
+
+}  // namespace onward
+
+#endif  // ONWARD_CORE_RUNTIME_PLACE_H_
