@@ -13,6 +13,7 @@
 #include "absl/strings/str_format.h"
 #include "cli/author_flags.h"
 #include "cli/commands.h"
+#include "cli/profile.h"
 #include "core/base/parallel.h"
 #include "core/base/status.h"
 #include "core/device/cpu.h"
@@ -26,6 +27,7 @@ namespace onward {
 namespace {
 
 constexpr int kWarmups = 3;
+constexpr int kProfiledRuns = 5;
 constexpr int kFewestRuns = 5;
 
 // Random values of the declared shape: normal floats, small integers (below
@@ -76,31 +78,9 @@ absl::StatusOr<TensorMap> RandomFeeds(const std::vector<NamedType>& inputs, cons
   return feeds;
 }
 
-class Profile {
- public:
-  void Add(const PlanStep& step, int64_t nanoseconds) {
-    auto& row = rows_[step.node.op_type];
-    row.first += nanoseconds;
-    ++row.second;
-    total_ += nanoseconds;
-  }
-  void Print() const {
-    std::vector<std::pair<std::string, std::pair<int64_t, int64_t>>> rows(rows_.begin(), rows_.end());
-    std::sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) { return a.second.first > b.second.first; });
-    for (const auto& [op, row] : rows) {
-      std::cerr << absl::StrFormat("%6.2f %%  %9.3f ms  %5d x  %s\n", 100.0 * static_cast<double>(row.first) / static_cast<double>(total_),
-                                   static_cast<double>(row.first) * 1e-6, row.second, op);
-    }
-  }
-
- private:
-  std::map<std::string, std::pair<int64_t, int64_t>> rows_;
-  int64_t total_ = 0;
-};
-
 struct Bench {
   std::function<absl::Status(const RunOptions&)> once;
-  size_t arena_bytes = 0;
+  size_t arena_bytes = 0, live_bytes = 0;
 };
 
 absl::StatusOr<Model> TrainableForBench(const Args& args, Model model) {
@@ -132,6 +112,7 @@ absl::StatusOr<Bench> PrepareTraining(const Args& args, Model source) {
   for (int k = 0; k < training->entries(); ++k) {
     ONWARD_ASSIGN_OR_RETURN(Executor * executor, training->PrepareStep(k, feeds, wanted));
     bench.arena_bytes += executor->plan().arena_bytes;
+    bench.live_bytes += executor->plan().live_bytes;
   }
   if (args.Has("plan")) {
     ONWARD_ASSIGN_OR_RETURN(Executor * executor, training->PrepareStep(0, feeds, wanted));
@@ -157,18 +138,34 @@ absl::StatusOr<Bench> PrepareInference(const Args& args, const Model& model) {
   Bench bench;
   ONWARD_ASSIGN_OR_RETURN(Executor * executor, session->Prepare(types));
   bench.arena_bytes = executor->plan().arena_bytes;
+  bench.live_bytes = executor->plan().live_bytes;
   if (args.Has("plan")) std::cerr << executor->plan().ToText();
   bench.once = [session, feeds](const RunOptions& run) { return session->Run(feeds, nullptr, run).status(); };
   return bench;
 }
 
+absl::Status RunProfile(const Bench& bench, const std::string& trace) {
+  Profile profile;
+  RunOptions options;
+  options.on_step = [&](const PlanStep& step, int64_t ns) { profile.Add(step, ns); };
+  for (int i = 0; i < kProfiledRuns && !Interrupted(); ++i) {
+    profile.BeginRun();
+    ONWARD_RETURN_IF_ERROR(bench.once(options));
+  }
+  profile.Print(std::cerr);
+  ONWARD_RETURN_IF_ERROR(profile.WriteTrace(trace));
+  std::cerr << "trace: " << trace << " (open in chrome://tracing or Perfetto)\n";
+  return absl::OkStatus();
+}
+
 absl::StatusOr<int> RunBench(const Args& args) {
   WatchInterrupts();
-  if (args.Has("threads")) SetThreads(static_cast<int>(args.Int("threads")));
   ONWARD_ASSIGN_OR_RETURN(Model model, ReadModel(args.Argument("MODEL")));
   const std::string name = std::filesystem::path(args.Argument("MODEL")).stem().string();
+  const auto begin = std::chrono::steady_clock::now();
   ONWARD_ASSIGN_OR_RETURN(Bench bench, args.String("mode") == "train" ? PrepareTraining(args, std::move(model))
                                                                       : PrepareInference(args, model));
+  const double prepared = 1e3 * std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   for (int i = 0; i < kWarmups; ++i) ONWARD_RETURN_IF_ERROR(bench.once({}));
   std::vector<double> times;
   const auto start = std::chrono::steady_clock::now();
@@ -179,11 +176,7 @@ absl::StatusOr<int> RunBench(const Args& args) {
     times.push_back(1e3 * seconds(t));
   }
   if (args.Has("profile")) {
-    Profile profile;
-    RunOptions options;
-    options.on_step = [&](const PlanStep& step, int64_t ns) { profile.Add(step, ns); };
-    ONWARD_RETURN_IF_ERROR(bench.once(options));
-    profile.Print();
+    ONWARD_RETURN_IF_ERROR(RunProfile(bench, args.Has("trace") ? args.String("trace") : name + ".trace.json"));
   }
   std::sort(times.begin(), times.end());
   const double median = times[times.size() / 2];
@@ -194,11 +187,12 @@ absl::StatusOr<int> RunBench(const Args& args) {
     JsonWriter w;
     w.BeginObject().Field("model", name).Field("mode", args.String("mode")).Field("median_ms", median);
     w.Field("min_ms", times.front()).Field("n", times.size()).Field("threads", Threads()).Field("peak_mb", peak);
-    w.Field("arena_mb", static_cast<double>(bench.arena_bytes) / 1048576).EndObject();
+    w.Field("arena_mb", static_cast<double>(bench.arena_bytes) / 1048576);
+    w.Field("live_mb", static_cast<double>(bench.live_bytes) / 1048576).Field("prepare_ms", prepared).EndObject();
     std::cout << w.text() << "\n";
   } else {
-    std::cout << absl::StrFormat("%s %s: median %.3f ms, best %.3f ms (%d runs, %d threads, peak %.0f MB)\n", name,
-                                 args.String("mode"), median, times.front(), times.size(), Threads(), peak);
+    std::cout << absl::StrFormat("%s %s: median %.3f ms, best %.3f ms (%d runs, %d threads; prepared in %.0f ms, peak %.0f MB)\n",
+                                 name, args.String("mode"), median, times.front(), times.size(), Threads(), prepared, peak);
   }
   return 0;
 }
@@ -209,8 +203,8 @@ Command BenchCommand() {
   std::vector<Flag> flags = {Flag::Choice("mode", {"train", "infer"}, "a training step or an inference").Default("train"),
                              Flag::Number("seconds", "S", "how long to measure", 0, 1e6).Default("3"),
                              Flag::Count("batch", "N", "where the model leaves it open", 1).Default("1"),
-                             Flag::Count("threads", "N", "threads to use", 1),
-                             Flag::Switch("profile", "print time per operator to standard error"),
+                             Flag::Switch("profile", "print time per operator to standard error and write a trace"),
+                             Flag::Value("trace", "FILE", "where --profile writes its trace (default MODEL.trace.json)"),
                              Flag::Switch("plan", "print the compiled plan to standard error"),
                              Flag::Switch("json", "print one JSON object")};
   for (Flag& f : AuthorFlags()) flags.push_back(std::move(f));

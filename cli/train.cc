@@ -89,7 +89,6 @@ void PrintResult(const Args& args, const TrainResult& r) {
 
 absl::StatusOr<int> RunTrain(const Args& args) {
   WatchInterrupts();
-  if (args.Has("threads")) SetThreads(static_cast<int>(args.Int("threads")));
   const std::string output = args.String("output");
   const bool resume = args.Has("resume");
   if (resume && !std::filesystem::exists(output)) {
@@ -190,7 +189,6 @@ Command TrainCommand() {
       Flag::Count("eval-every", "N", "evaluate every N steps instead of each epoch", 1),
       Flag::Value("report", "FILE.html", "write a report"),
       Flag::Value("log", "FILE.jsonl", "write one JSON object per step"),
-      Flag::Count("threads", "N", "threads to use", 1),
       Flag::Switch("quiet", "no progress"),
       Flag::Switch("json", "print one JSON object at the end")};
   for (Flag& f : AuthorFlags()) flags.push_back(std::move(f));

@@ -10,6 +10,11 @@ namespace onward {
 // Lives for the whole process.
 const Device& CpuDevice();
 
+// For plans compiled from now on: leave out convolution algorithms that trade
+// accuracy for speed (Winograd). Off by default.
+void UseExactConvolutions(bool exact);
+bool ExactConvolutions();
+
 }  // namespace onward
 
 #endif  // ONWARD_CORE_DEVICE_CPU_H_

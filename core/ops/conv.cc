@@ -18,9 +18,11 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/parallel.h"
 #include "core/base/status.h"
+#include "core/device/cpu.h"
 #include "core/graph/graph.h"
 #include "core/ops/adapt.h"
 #include "core/ops/register.h"
+#include "core/ops/winograd.h"
 #include "core/tensor/dispatch.h"
 
 namespace onward {
@@ -351,6 +353,19 @@ absl::StatusOr<ConvGeometry> CheckedConvGrad(const KernelRequest& r, int x, int 
   return g;
 }
 
+namespace {
+
+KernelTable::Entry WinogradEntry(KernelFactory factory) {
+  return {"winograd", 1,
+          [factory = std::move(factory)](const KernelRequest& r) -> absl::StatusOr<Kernel> {
+            if (ExactConvolutions()) return NodeUnimplemented(r.node, "exact convolutions only");
+            return factory(r);
+          },
+          "float"};
+}
+
+}  // namespace
+
 void RegisterConvKernels(KernelTable& table) {
   const auto conv = [](const KernelRequest& r, int) {
     return GeometryOfConv(r.node, r.in(0), r.in(1))->y();
@@ -361,6 +376,10 @@ void RegisterConvKernels(KernelTable& table) {
   const auto weight_grad = [](const KernelRequest& r, int output) {
     return output == 0 ? r.in(2) : Shape{r.in(2)[0]};
   };
+  table.Add("Conv", WinogradEntry(MakeWinogradConv));
+  table.Add("FusedConv", WinogradEntry(MakeWinogradConv), kOnwardDomain);
+  table.Add("ConvInputGrad", WinogradEntry(MakeWinogradConvInputGrad), kOnwardDomain);
+  table.Add("ConvWeightGrad", WinogradEntry(MakeWinogradConvWeightGrad), kOnwardDomain);
   table.Add("Conv", {"onednn", 1, MakeDnnlConv, "float"});
   table.Add("FusedConv", {"onednn", 1, MakeDnnlConv, "float"}, kOnwardDomain);
   table.Add("Conv", {"eigen", 1, Adapt(MakePlainConv, conv), kTypes});

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <unistd.h>
 
+#include <atomic>
 #include <limits>
 #include <string>
 #include <vector>
@@ -55,7 +56,12 @@ class Cpu final : public Device {
   size_t memory_limit_;
 };
 
+std::atomic<bool> exact_convolutions = false;
+
 }  // namespace
+
+void UseExactConvolutions(bool exact) { exact_convolutions = exact; }
+bool ExactConvolutions() { return exact_convolutions; }
 
 const Device& CpuDevice() {
   static const Cpu* const device = new Cpu;

@@ -1,0 +1,450 @@
+// SPDX-License-Identifier: Apache-2.0
+// Conv and ConvInputGrad by Winograd's F(4x4, 3x3) (winograd_transform.h). The
+// input gradient is the convolution of dY with turned weights.
+//
+// With T tiles, C input and K output channels there are 36 products of [T, C]
+// by [C, K]. They are computed in pieces that stay in cache: a group of tiles by
+// a chunk of output channels, all 36 positions, then the last transform. Of the
+// two other operands the smaller one is transformed as a whole beforehand, the
+// larger one piece by piece where it is used:
+//
+//   many tiles:  all weights, then for every group of tiles: input, products
+//   few tiles:   the whole input, then for every chunk: weights, products
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "core/base/parallel.h"
+#include "core/base/status.h"
+#include "core/ops/adapt.h"
+#include "core/ops/conv.h"
+#include "core/ops/onednn.h"
+#include "core/ops/vec.h"
+#include "core/ops/winograd.h"
+#include "core/ops/winograd_gemm.h"
+#include "core/ops/winograd_transform.h"
+
+namespace onward {
+namespace {
+
+using namespace winograd;  // NOLINT
+
+constexpr int64_t kTilesPerGroup = 48;
+constexpr int64_t kColumnsPerChunk = 32;
+constexpr int64_t kSmallWork = 1 << 20;  // multiplications that stay on one thread
+constexpr size_t kMaxConstantBytes = size_t{256} << 20;
+
+struct Problem {
+  int64_t batch = 0, in_channels = 0, out_channels = 0;
+  int64_t in_h = 0, in_w = 0, out_h = 0, out_w = 0, pad_h = 0, pad_w = 0;
+  // W is [in_channels][out_channels] and turned by 180 degrees.
+  bool turned = false;
+
+  static Problem Forward(const ConvGeometry& g) {
+    const Window& w = g.window;
+    return {g.batch,  g.in_channels, g.out_channels,  w.in[0],         w.in[1],
+            w.out[0], w.out[1],      w.pads_begin[0], w.pads_begin[1], false};
+  }
+  static Problem InputGrad(const ConvGeometry& g) {
+    const Window& w = g.window;
+    return {g.batch, g.out_channels, g.in_channels,       w.out[0],            w.out[1],
+            w.in[0], w.in[1],        2 - w.pads_begin[0], 2 - w.pads_begin[1], true};
+  }
+};
+
+class WinogradConv {
+ public:
+  struct Arguments {
+    const float* x;
+    const float* w;         // null where constant
+    const float* bias;      // may be null
+    const float* residual;  // may be null
+    float* y;
+    void* workspace;
+  };
+
+  WinogradConv(const Problem& p, const WinogradEpilogue& epilogue)
+      : p_(p),
+        epilogue_(epilogue),
+        rows_(CeilDiv(p.out_h, kTile)),
+        columns_(CeilDiv(p.out_w, kTile)),
+        blocks_(p.batch * rows_ * columns_),
+        k_blocks_(CeilDiv(p.out_channels, kColumns)),
+        u_position_(p.in_channels * kColumns + kGap),
+        u_block_(kPositions * u_position_) {
+    const int64_t tiles = p.batch * rows_ * columns_;
+    const int64_t work = tiles * kPositions * p.in_channels * p.out_channels;
+    parts_ = work < kSmallWork ? 1 : Threads();
+    many_tiles_ = tiles > p.out_channels;
+    groups_ = CeilDiv(tiles, kTilesPerGroup);
+    chunks_ = CeilDiv(k_blocks_ * kColumns, kColumnsPerChunk);
+    int64_t& shared = many_tiles_ ? groups_ : chunks_;
+    shared = CeilDiv(shared, parts_) * parts_;
+    groups_ = std::min(groups_, blocks_.count());
+    chunks_ = std::min(chunks_, k_blocks_);
+  }
+
+  size_t weights_bytes() const { return k_blocks_ * u_block_ * sizeof(float); }
+
+  // Transformed weights [K/16][position][C][16].
+  void TransformWeights(const float* w, float* u) const {
+    ParallelFor(k_blocks_, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t k = begin; k < end; ++k) TransformBlock(w, k, u + k * u_block_);
+    });
+  }
+  void SetConstantWeights(std::shared_ptr<const Tensor> u) { constant_ = std::move(u); }
+
+  size_t PlanWorkspace() {
+    WorkspacePlan plan;
+    const int64_t block_bytes = CeilDiv(blocks_.count(), groups_);
+    const int64_t v_group = kPositions * block_bytes * (kRows * p_.in_channels + kGap);
+    const int64_t v_all = kPositions * (blocks_.first(blocks_.count()) * p_.in_channels +
+                                        blocks_.count() * kGap);
+    const int64_t chunk = CeilDiv(k_blocks_, chunks_);
+    const bool own_weights = constant_ == nullptr;
+    if (many_tiles_ && own_weights) shared_at_ = plan.Add(weights_bytes());
+    if (!many_tiles_) shared_at_ = plan.Add(v_all * sizeof(float));
+    WorkspacePlan part;
+    if (many_tiles_) operand_at_ = part.Add(v_group * sizeof(float));
+    if (!many_tiles_ && own_weights) operand_at_ = part.Add(chunk * u_block_ * sizeof(float));
+    product_at_ = part.Add(chunk * block_bytes * kRows * kProductRow * sizeof(float));
+    part_bytes_ = part.bytes();
+    parts_at_ = plan.Add(part_bytes_ * parts_);
+    return plan.bytes();
+  }
+
+  void Run(const Arguments& a) const {
+    float* shared = At<float>(a.workspace, shared_at_);
+    if (many_tiles_) {
+      if (constant_ == nullptr) TransformWeights(a.w, shared);
+      const float* u = constant_ == nullptr ? shared : constant_->data<float>();
+      ForParts(groups_, [&](int64_t group, int64_t part) {
+        float* v = PartAt(a, part, operand_at_);
+        const int64_t begin = FirstBlock(group), end = FirstBlock(group + 1);
+        TransformTiles(a.x, begin, end, 0, p_.in_channels / kLane, v);
+        for (int64_t c = 0; c < chunks_; ++c) {
+          MultiplyPiece(a, begin, end, c, v, u + FirstK(c) * u_block_, part);
+        }
+      });
+      return;
+    }
+    const int64_t channel_blocks = p_.in_channels / kLane;
+    ParallelFor(blocks_.count() * channel_blocks, parts_ == 1 ? INT64_MAX : 8,
+                [&](int64_t begin, int64_t end) { TransformShare(a.x, begin, end, shared); });
+    ForParts(chunks_, [&](int64_t c, int64_t part) {
+      const float* u = constant_ == nullptr ? nullptr
+                                            : constant_->data<float>() + FirstK(c) * u_block_;
+      if (u == nullptr) {
+        float* own = PartAt(a, part, operand_at_);
+        for (int64_t k = FirstK(c); k < FirstK(c + 1); ++k) {
+          TransformBlock(a.w, k, own + (k - FirstK(c)) * u_block_);
+        }
+        u = own;
+      }
+      for (int64_t group = 0; group < groups_; ++group) {
+        const int64_t begin = FirstBlock(group), end = FirstBlock(group + 1);
+        MultiplyPiece(a, begin, end, c, shared + BlockOffset(begin), u, part);
+      }
+    });
+  }
+
+ private:
+  int64_t FirstBlock(int64_t group) const { return blocks_.count() * group / groups_; }
+  int64_t FirstK(int64_t chunk) const { return k_blocks_ * chunk / chunks_; }
+  // Of a block of tiles in the transformed input: [block][position][C/8][tile][8].
+  int64_t BlockOffset(int64_t block) const {
+    return kPositions * (blocks_.first(block) * p_.in_channels + block * kGap);
+  }
+  int64_t PositionStride(int64_t block) const {
+    return blocks_.rows(block) * p_.in_channels + kGap;
+  }
+  float* PartAt(const Arguments& a, int64_t part, size_t offset) const {
+    return At<float>(a.workspace, parts_at_ + part * part_bytes_ + offset);
+  }
+
+  // body(i, part) for every i < n; the i of one part run in order.
+  template <typename Body>
+  void ForParts(int64_t n, const Body& body) const {
+    ParallelFor(parts_, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t p = begin; p < end; ++p) {
+        for (int64_t i = n * p / parts_; i < n * (p + 1) / parts_; ++i) body(i, p);
+      }
+    });
+  }
+
+  // The weights of 16 output channels: [position][C][16].
+  void TransformBlock(const float* w, int64_t k, float* u) const {
+    for (int half = 0; half < 2; ++half) {
+      const int64_t first = k * kColumns + half * kLane;
+      float* out = u + half * kLane;
+      if (first >= p_.out_channels) {
+        for (int64_t i = 0; i < u_block_ / kColumns; ++i) Store(out + i * kColumns, Vec<float>{});
+      } else if (p_.turned) {
+        TransformTurned(w + first * kTaps, out);
+      } else {
+        TransformStraight(w + first * p_.in_channels * kTaps, out);
+      }
+    }
+  }
+
+  // From [8 k][C][9]: for 8 channels c the 72 values of a row are contiguous.
+  void TransformStraight(const float* w, float* u) const {
+    const int64_t row = p_.in_channels * kTaps;
+    for (int64_t c = 0; c < p_.in_channels; c += kLane) {
+      Vec<float> taps[kLane * kTaps];
+      for (int i = 0; i < kTaps; ++i) {
+        for (int r = 0; r < kLane; ++r) taps[i * kLane + r] = Load(w + r * row + i * kLane);
+        Transpose(taps + i * kLane);
+      }
+      for (int i = 0; i < kLane; ++i) {
+        TransformFilter(taps + i * kTaps, u + (c + i) * kColumns, u_position_);
+      }
+      w += kLane * kTaps;
+    }
+  }
+
+  // From [C][8 k][9] within [C][K][9], the taps in reverse.
+  void TransformTurned(const float* w, float* u) const {
+    const __m256i row_offsets = _mm256_setr_epi32(0, 9, 18, 27, 36, 45, 54, 63);
+    for (int64_t c = 0; c < p_.in_channels; ++c) {
+      Vec<float> rows[kLane], taps[kTaps];
+      for (int r = 0; r < kLane; ++r) rows[r] = Load(w + r * kTaps);
+      Transpose(rows);
+      taps[0] = _mm256_i32gather_ps(w + kTaps - 1, row_offsets, sizeof(float));
+      for (int i = 0; i < kLane; ++i) taps[kTaps - 1 - i] = rows[i];
+      TransformFilter(taps, u + c * kColumns, u_position_);
+      w += p_.out_channels * kTaps;
+    }
+  }
+
+  // Channel blocks [from, to) of the blocks of tiles [begin, end); v is where
+  // block `begin` starts.
+  void TransformTiles(const float* x, int64_t begin, int64_t end, int64_t from, int64_t to,
+                      float* v) const {
+    const int64_t plane = p_.in_h * p_.in_w * kLane, channel_blocks = p_.in_channels / kLane;
+    for (int64_t c = from; c < to; ++c) {
+      TileCursor tile(blocks_.first(begin), rows_, columns_);
+      for (int64_t b = begin; b < end; ++b) {
+        const int rows = blocks_.rows(b);
+        const int64_t stride = PositionStride(b);
+        float* out = v + BlockOffset(b) - BlockOffset(begin) + c * rows * kLane;
+        for (int r = 0; r < rows; ++r, tile.Next()) {
+          TransformInput(x + (tile.n * channel_blocks + c) * plane, p_.in_h, p_.in_w,
+                         tile.y * kTile - p_.pad_h, tile.x * kTile - p_.pad_w, out + r * kLane,
+                         stride);
+        }
+      }
+    }
+  }
+
+  // A share [begin, end) of all pairs (channel block, block of tiles).
+  void TransformShare(const float* x, int64_t begin, int64_t end, float* v) const {
+    const int64_t count = blocks_.count();
+    while (begin < end) {
+      const int64_t c = begin / count, first = begin % count;
+      const int64_t last = std::min(count, first + end - begin);
+      TransformTiles(x, first, last, c, c + 1, v + BlockOffset(first));
+      begin += last - first;
+    }
+  }
+
+  // Blocks of tiles [begin, end) by the output channels of a chunk, to y.
+  void MultiplyPiece(const Arguments& a, int64_t begin, int64_t end, int64_t chunk, const float* v,
+                     const float* u, int64_t part) const {
+    float* product = PartAt(a, part, product_at_);
+    const int64_t first = blocks_.first(begin), tiles = blocks_.first(end) - first;
+    const int64_t k_begin = FirstK(chunk), k_end = FirstK(chunk + 1);
+    const int64_t channel_blocks = p_.in_channels / kLane;
+    for (int position = 0; position < kPositions; ++position) {
+      for (int64_t k = k_begin; k < k_end; ++k) {
+        const float* u_panel = u + (k - k_begin) * u_block_ + position * u_position_;
+        float* m = product + (k - k_begin) * tiles * kProductRow + position * kColumns;
+        for (int64_t b = begin; b < end; ++b) {
+          MultiplyChannels(
+              blocks_.rows(b),
+              v + BlockOffset(b) - BlockOffset(begin) + position * PositionStride(b), u_panel,
+              channel_blocks, m + (blocks_.first(b) - first) * kProductRow);
+        }
+      }
+    }
+    const int64_t last = std::min(k_end * kColumns, p_.out_channels) / kLane;
+    for (int64_t k = k_begin * kColumns / kLane; k < last; ++k) {
+      const int64_t local = k - k_begin * kColumns / kLane;
+      const float* m = product + local / 2 * tiles * kProductRow + local % 2 * kLane;
+      StoreTiles(a, first, tiles, k, m);
+    }
+  }
+
+  // Output channels [8*k, 8*k + 8) of some tiles, from their products.
+  void StoreTiles(const Arguments& a, int64_t first, int64_t tiles, int64_t k,
+                  const float* m) const {
+    const int64_t out_blocks = p_.out_channels / kLane;
+    const Vec<float> bias = a.bias == nullptr ? Vec<float>{} : Load(a.bias + k * kLane);
+    TileCursor tile(first, rows_, columns_);
+    for (int64_t t = 0; t < tiles; ++t, tile.Next(), m += kProductRow) {
+      const int64_t y = tile.y * kTile, x = tile.x * kTile;
+      const int64_t at =
+          (((tile.n * out_blocks + k) * p_.out_h + y) * p_.out_w + x) * kLane;
+      const float* residual = a.residual == nullptr ? nullptr : a.residual + at;
+      const int height = static_cast<int>(std::min<int64_t>(kTile, p_.out_h - y));
+      const int width = static_cast<int>(std::min<int64_t>(kTile, p_.out_w - x));
+      if (height == kTile && width == kTile && residual == nullptr) {
+        StoreTile<true, false>(m, bias, nullptr, a.y + at, height, width);
+      } else if (residual == nullptr) {
+        StoreTile<false, false>(m, bias, nullptr, a.y + at, height, width);
+      } else {
+        StoreTile<false, true>(m, bias, residual, a.y + at, height, width);
+      }
+    }
+  }
+
+  template <bool kWhole, bool kAdds>
+  void StoreTile(const float* m, Vec<float> bias, const float* residual, float* y, int height,
+                 int width) const {
+    const Vec<float> low = Splat(epilogue_.low), high = Splat(epilogue_.high);
+    const int64_t row = p_.out_w * kLane;
+    TransformProduct(m, kColumns, [&](int i, int j, Vec<float> value) {
+      if (!kWhole && (i >= height || j >= width)) return;
+      value += bias;
+      if (kAdds) value += Load(residual + i * row + j * kLane);
+      // With these operands in this order NaN stays NaN.
+      value = _mm256_min_ps(high, _mm256_max_ps(low, value));
+      Store(y + i * row + j * kLane, value);
+    });
+  }
+
+  Problem p_;
+  WinogradEpilogue epilogue_;
+  int64_t rows_, columns_;  // tiles of an image
+  RowBlocks blocks_;        // of tiles
+  int64_t k_blocks_, u_position_, u_block_;
+  int64_t parts_ = 1, groups_ = 1, chunks_ = 1;
+  bool many_tiles_ = false;
+  std::shared_ptr<const Tensor> constant_;
+  size_t shared_at_ = 0, operand_at_ = 0, product_at_ = 0, part_bytes_ = 0, parts_at_ = 0;
+};
+
+absl::Status NotServed(const KernelRequest& r) {
+  return NodeUnimplemented(r.node, "not a convolution that Winograd's algorithm speeds up");
+}
+
+// A kernel with activations `x_input` to output 0 and weights in input 1.
+Kernel MakeKernel(const KernelRequest& r, const Problem& p, const WinogradEpilogue& epilogue,
+                  bool with_bias) {
+  auto conv = std::make_shared<WinogradConv>(p, epilogue);
+  const Tensor* w = r.inputs[1].constant;
+  if (w != nullptr && conv->weights_bytes() < kMaxConstantBytes) {
+    auto u = std::make_shared<Tensor>(
+        DType::kFloat, Shape{static_cast<int64_t>(conv->weights_bytes() / sizeof(float))});
+    conv->TransformWeights(w->data<float>(), u->data<float>());
+    conv->SetConstantWeights(std::move(u));
+  }
+  Kernel kernel;
+  kernel.infallible = true;
+  kernel.workspace_bytes = conv->PlanWorkspace();
+  kernel.run = [conv = std::shared_ptr<const WinogradConv>(std::move(conv)), with_bias,
+                residual = epilogue.residual_input](const KernelCall& call) {
+    conv->Run({.x = call.inputs[0]->data<float>(),
+               .w = call.inputs[1]->data<float>(),
+               .bias = with_bias ? call.inputs[2]->data<float>() : nullptr,
+               .residual = residual < 0 ? nullptr : call.inputs[residual]->data<float>(),
+               .y = call.outputs[0]->data<float>(),
+               .workspace = call.workspace});
+    return absl::OkStatus();
+  };
+  return kernel;
+}
+
+}  // namespace
+
+absl::Status CheckWinogradRequest(const KernelRequest& r) {
+  for (const absl::Span<const ValueSpec>& values : {r.inputs, r.outputs}) {
+    for (const ValueSpec& v : values) {
+      if (!v.present()) continue;
+      if (v.dtype != DType::kFloat || !v.shape.has_value() || !FitsDnnl(*v.shape)) {
+        return NotServed(r);
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+bool WinogradServes(const ConvGeometry& g) {
+  const Window& w = g.window;
+  if (w.rank() != 2 || g.groups != 1 || g.in_channels % kLane != 0 || g.out_channels % kLane != 0 ||
+      PreferredBlock() != kLane) {
+    return false;
+  }
+  for (int i = 0; i < 2; ++i) {
+    if (w.kernel[i] != 3 || w.strides[i] != 1 || w.dilations[i] != 1 || w.pads_begin[i] > 2 ||
+        w.pads_end[i] > 2) {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool WinogradPays(const ConvGeometry& g, ConvPass pass) {
+  static_cast<void>(pass);
+  return WinogradServes(g);
+}
+
+absl::StatusOr<Kernel> AnyWinogradConv(const KernelRequest& r, const WinogradEpilogue& epilogue) {
+  ONWARD_RETURN_IF_ERROR(CheckWinogradRequest(r));
+  ONWARD_ASSIGN_OR_RETURN(const ConvGeometry g, CheckedConv(r, 0, 1));
+  ONWARD_RETURN_IF_ERROR(CheckOutputShape(r, 0, g.y()));
+  if (!WinogradServes(g)) return NotServed(r);
+  const int residual = epilogue.residual_input;
+  if (residual >= 0 && (!r.HasInput(residual) || r.in(residual) != g.y())) return NotServed(r);
+  Kernel kernel = MakeKernel(r, Problem::Forward(g), epilogue, r.HasInput(2));
+  kernel.input_layouts = {LayoutOf(BlockedDesc(g.x(), kLane))};
+  const Layout y = LayoutOf(BlockedDesc(g.y(), kLane));
+  if (residual >= 0) {
+    kernel.input_layouts.resize(residual + 1);
+    kernel.input_layouts[residual] = y;
+  }
+  kernel.output_layouts = {y};
+  return kernel;
+}
+
+absl::StatusOr<Kernel> AnyWinogradConvInputGrad(const KernelRequest& r) {
+  ONWARD_RETURN_IF_ERROR(CheckWinogradRequest(r));
+  ONWARD_ASSIGN_OR_RETURN(const ConvGeometry g, CheckedConvGrad(r, 2, 1));
+  ONWARD_RETURN_IF_ERROR(CheckOutputShape(r, 0, g.x()));
+  if (!WinogradServes(g)) return NotServed(r);
+  Kernel kernel = MakeKernel(r, Problem::InputGrad(g), {}, /*with_bias=*/false);
+  // X serves for its shape alone: whatever layout it has is fine.
+  kernel.input_layouts = {LayoutOf(BlockedDesc(g.y(), kLane)), nullptr, r.inputs[2].layout};
+  kernel.output_layouts = {LayoutOf(BlockedDesc(g.x(), kLane))};
+  return kernel;
+}
+
+absl::StatusOr<Kernel> MakeWinogradConv(const KernelRequest& r) {
+  ONWARD_RETURN_IF_ERROR(CheckWinogradRequest(r));
+  ONWARD_ASSIGN_OR_RETURN(const ConvGeometry g, CheckedConv(r, 0, 1));
+  if (!WinogradPays(g, ConvPass::kForward)) return NotServed(r);
+  WinogradEpilogue epilogue;
+  if (r.HasInput(kResidual)) epilogue.residual_input = kResidual;
+  const std::string activation = r.node.String("activation", "");
+  if (activation == "Relu") epilogue.low = 0;
+  if (activation == "Clip") {
+    epilogue.low = r.node.Float("activation_low", epilogue.low);
+    epilogue.high = r.node.Float("activation_high", epilogue.high);
+  }
+  return AnyWinogradConv(r, epilogue);
+}
+
+absl::StatusOr<Kernel> MakeWinogradConvInputGrad(const KernelRequest& r) {
+  ONWARD_RETURN_IF_ERROR(CheckWinogradRequest(r));
+  ONWARD_ASSIGN_OR_RETURN(const ConvGeometry g, CheckedConvGrad(r, 2, 1));
+  return WinogradPays(g, ConvPass::kInputGrad) ? AnyWinogradConvInputGrad(r) : NotServed(r);
+}
+
+absl::StatusOr<Kernel> MakeWinogradConvWeightGrad(const KernelRequest& r) {
+  ONWARD_RETURN_IF_ERROR(CheckWinogradRequest(r));
+  ONWARD_ASSIGN_OR_RETURN(const ConvGeometry g, CheckedConvGrad(r, 1, 2));
+  return WinogradPays(g, ConvPass::kWeightGrad) ? AnyWinogradConvWeightGrad(r) : NotServed(r);
+}
+
+}  // namespace onward
