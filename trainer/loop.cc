@@ -12,6 +12,7 @@
 #include "core/onnx_io/model.h"
 #include "trainer/jsonl.h"
 #include "trainer/sha256.h"
+#include "training_info/lower.h"
 
 namespace onward {
 namespace {
@@ -105,7 +106,7 @@ class Loop {
   }
 
   absl::Status PrepareEvaluation(std::shared_ptr<const Dataset> eval) {
-    ONWARD_ASSIGN_OR_RETURN(Graph graph, Canonicalize(model_->spec().inference));
+    ONWARD_ASSIGN_OR_RETURN(Graph graph, Lower(model_->spec().inference, model_->spec().StateVariables()));
     EvaluateOptions options;
     options.output = model_->model().Metadata(kMetaOutput);
     for (const auto& [name, tensor] : model_->variables()) options.variables.insert(name);

@@ -9,6 +9,7 @@
 #include "core/base/status.h"
 #include "core/graph/infer.h"
 #include "core/graph/inline.h"
+#include "core/graph/recognise.h"
 #include "core/graph/verify.h"
 #include "training_info/library.h"
 
@@ -148,6 +149,17 @@ absl::Status ExpandOne(const Node& gradient, int number, const NameSet& taken, G
   return absl::OkStatus();
 }
 
+// Only where the graph can be typed; what Gradient nodes name has to stay.
+void Recognise(const std::set<std::string>& variables, Graph* graph) {
+  if (!InferTypes(graph, Operators()).ok()) return;
+  NameSet keep(variables.begin(), variables.end());
+  for (const Node& node : graph->nodes) {
+    if (!IsGradient(node)) continue;
+    for (std::string& name : NamedBy(node)) keep.insert(std::move(name));
+  }
+  RecogniseOperators(graph, keep);
+}
+
 }  // namespace
 
 absl::StatusOr<Graph> ExpandGradients(const Graph& graph) {
@@ -229,10 +241,11 @@ absl::StatusOr<Graph> InlineOwnFunctions(const Graph& graph) {
   return out;
 }
 
-absl::StatusOr<Graph> Lower(const Graph& combined) {
+absl::StatusOr<Graph> Lower(const Graph& combined, const std::set<std::string>& variables) {
   ONWARD_ASSIGN_OR_RETURN(Graph graph, InlineFunctions(combined, IsLibraryFunction));
   ONWARD_RETURN_IF_ERROR(FindingsToStatus(CheckGraph(graph)));
   ONWARD_ASSIGN_OR_RETURN(graph, RaiseOpset(graph, kCanonicalOpset));
+  Recognise(variables, &graph);
   return ExpandGradients(graph);
 }
 

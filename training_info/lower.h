@@ -4,6 +4,9 @@
 #ifndef ONWARD_TRAINING_INFO_LOWER_H_
 #define ONWARD_TRAINING_INFO_LOWER_H_
 
+#include <set>
+#include <string>
+
 #include "absl/status/statusor.h"
 #include "core/graph/graph.h"
 #include "core/onnx_io/model.h"
@@ -11,8 +14,9 @@
 namespace onward {
 
 // Raises to the canonical opset, keeping calls that IsLibraryFunction accepts,
-// and expands every Gradient node.
-absl::StatusOr<Graph> Lower(const Graph& combined);
+// sees the operators behind chains of smaller ones, and expands every Gradient
+// node. `variables` are initializers that change between runs.
+absl::StatusOr<Graph> Lower(const Graph& combined, const std::set<std::string>& variables = {});
 
 // The inference graph of a model, ready for the runtime: Lower of it.
 absl::StatusOr<Graph> RunnableGraph(const Model& model);

@@ -50,7 +50,7 @@ absl::StatusOr<std::unique_ptr<TrainingModel>> TrainingModel::Create(Model model
   ONWARD_RETURN_IF_ERROR(Annotate(FindingsToStatus(ValidateTraining(trainer->spec_)), where));
   for (int k = 0; k < trainer->entries(); ++k) {
     ONWARD_ASSIGN_OR_RETURN(Graph combined, Combine(trainer->spec_, k));
-    auto lowered = Lower(combined);
+    auto lowered = Lower(combined, trainer->spec_.StateVariables());
     if (!lowered.ok()) return Annotate(lowered.status(), absl::StrCat(where, ", training_info[", k, "]"));
     trainer->lowered_.push_back(*std::move(lowered));
   }
@@ -211,7 +211,7 @@ absl::StatusOr<TensorMap> TrainingModel::Step(const TensorMap& feeds, const std:
 
 absl::StatusOr<TensorMap> TrainingModel::Infer(const TensorMap& feeds) {
   if (inference_ == nullptr) {
-    ONWARD_ASSIGN_OR_RETURN(Graph graph, Canonicalize(spec_.inference));
+    ONWARD_ASSIGN_OR_RETURN(Graph graph, Lower(spec_.inference, spec_.StateVariables()));
     CompileOptions options;
     options.device = &device_;
     options.operators = &Operators();

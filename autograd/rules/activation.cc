@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Gradient rules of activation functions. Kinks take PyTorch's subgradient:
 // Relu and its kin that of x <= 0, HardSigmoid and Shrink 0.
-#include <cmath>
-#include <numbers>
-
+#include "autograd/functions.h"
 #include "autograd/rule.h"
 
 namespace onward {
@@ -83,28 +81,10 @@ Grads ThresholdedReluVjp(const Vjp& v) {
   return {ZeroUnless(Greater(v.x(), alpha), v.dy())};
 }
 
-// y = x*P(x) with P(x) = (1 + erf(x/sqrt 2)) / 2
-// dx = dy * (P(x) + x * exp(-x^2/2) / sqrt(2 pi))
-Expr ExactGelu(const Vjp& v) {
-  constexpr double kInvSqrt2Pi = std::numbers::inv_sqrtpi / std::numbers::sqrt2;
-  Expr p = (Erf(v.x() * (1 / std::numbers::sqrt2)) + 1.0) * 0.5;
-  Expr density = Exp(v.x() * v.x() * -0.5) * kInvSqrt2Pi;
-  return v.dy() * (p + v.x() * density);
-}
-
-// y = x/2 * (1 + t) with t = tanh(u), u = c*(x + k*x^3), c = sqrt(2/pi)
-// dx = dy * ((1 + t)/2 + x/2 * (1 - t^2) * c*(1 + 3k*x^2))
-Expr TanhGelu(const Vjp& v) {
-  constexpr double c = std::numbers::sqrt2 * std::numbers::inv_sqrtpi;
-  constexpr double k = 0.044715;
-  Expr x2 = v.x() * v.x();
-  Expr t = Tanh(v.x() * (x2 * (c * k) + c));
-  Expr slope = v.x() * (1.0 - t * t) * (x2 * (3 * c * k) + c);
-  return v.dy() * ((t + 1.0 + slope) * 0.5);
-}
-
+// y = x*P(x), P the normal distribution function or its approximation by tanh;
+// dx = dy * (P(x) + x*P'(x))
 Grads GeluVjp(const Vjp& v) {
-  return {v.node().String("approximate", "none") == "tanh" ? TanhGelu(v) : ExactGelu(v)};
+  return {v.b().Op("GeluGrad", {v.dy(), v.x()}, Pick(v.node(), {"approximate"}), kOnwardDomain)};
 }
 
 // y = x * t with t = tanh(softplus(x));  dx = dy * (t + x * (1 - t^2) * sigmoid(x))

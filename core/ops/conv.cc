@@ -21,6 +21,7 @@
 #include "core/device/cpu.h"
 #include "core/graph/graph.h"
 #include "core/ops/adapt.h"
+#include "core/ops/onednn.h"
 #include "core/ops/register.h"
 #include "core/ops/winograd.h"
 #include "core/tensor/dispatch.h"
@@ -364,6 +365,23 @@ KernelTable::Entry WinogradEntry(KernelFactory factory) {
           "float"};
 }
 
+absl::StatusOr<Kernel> MakeWinogradFusedConv(const KernelRequest& r) {
+  ONWARD_RETURN_IF_ERROR(CheckWinogradRequest(r));
+  ONWARD_ASSIGN_OR_RETURN(const ConvGeometry g, CheckedConv(r, 0, 1));
+  if (!WinogradPays(g, ConvPass::kForward)) {
+    return NodeUnimplemented(r.node, "not a convolution that Winograd's algorithm speeds up");
+  }
+  WinogradEpilogue epilogue;
+  if (r.HasInput(kResidual)) epilogue.residual_input = kResidual;
+  const std::string activation = r.node.String("activation", "");
+  if (activation == "Relu") epilogue.low = 0;
+  if (activation == "Clip") {
+    epilogue.low = r.node.Float("activation_low", epilogue.low);
+    epilogue.high = r.node.Float("activation_high", epilogue.high);
+  }
+  return AnyWinogradConv(r, epilogue);
+}
+
 }  // namespace
 
 void RegisterConvKernels(KernelTable& table) {
@@ -377,7 +395,7 @@ void RegisterConvKernels(KernelTable& table) {
     return output == 0 ? r.in(2) : Shape{r.in(2)[0]};
   };
   table.Add("Conv", WinogradEntry(MakeWinogradConv));
-  table.Add("FusedConv", WinogradEntry(MakeWinogradConv), kOnwardDomain);
+  table.Add("FusedConv", WinogradEntry(MakeWinogradFusedConv), kOnwardDomain);
   table.Add("ConvInputGrad", WinogradEntry(MakeWinogradConvInputGrad), kOnwardDomain);
   table.Add("ConvWeightGrad", WinogradEntry(MakeWinogradConvWeightGrad), kOnwardDomain);
   table.Add("Conv", {"onednn", 1, MakeDnnlConv, "float"});

@@ -12,7 +12,6 @@
 //   few tiles:   the whole input, then for every chunk: weights, products
 #include <algorithm>
 #include <memory>
-#include <string>
 #include <utility>
 
 #include "core/base/parallel.h"
@@ -30,7 +29,7 @@ namespace {
 
 using namespace winograd;  // NOLINT
 
-constexpr int64_t kTilesPerGroup = 48;
+constexpr int64_t kTilesPerGroup = 24;
 constexpr int64_t kColumnsPerChunk = 32;
 constexpr int64_t kSmallWork = 1 << 20;  // multiplications that stay on one thread
 constexpr size_t kMaxConstantBytes = size_t{256} << 20;
@@ -173,48 +172,51 @@ class WinogradConv {
     });
   }
 
-  // The weights of 16 output channels: [position][C][16].
+  // The weights of 16 output channels: [position][C][16]. Both halves of the 16
+  // are written together, while their lines are in cache.
   void TransformBlock(const float* w, int64_t k, float* u) const {
-    for (int half = 0; half < 2; ++half) {
-      const int64_t first = k * kColumns + half * kLane;
-      float* out = u + half * kLane;
-      if (first >= p_.out_channels) {
-        for (int64_t i = 0; i < u_block_ / kColumns; ++i) Store(out + i * kColumns, Vec<float>{});
-      } else if (p_.turned) {
-        TransformTurned(w + first * kTaps, out);
-      } else {
-        TransformStraight(w + first * p_.in_channels * kTaps, out);
+    for (int64_t c = 0; c < p_.in_channels; c += kLane) {
+      for (int half = 0; half < 2; ++half) {
+        const int64_t first = k * kColumns + half * kLane;
+        float* out = u + c * kColumns + half * kLane;
+        if (first >= p_.out_channels) {
+          for (int64_t i = 0; i < kPositions * kLane; ++i) {
+            Store(out + i / kLane * u_position_ + i % kLane * kColumns, Vec<float>{});
+          }
+        } else if (p_.turned) {
+          TransformTurned(w + (c * p_.out_channels + first) * kTaps, out);
+        } else {
+          TransformStraight(w + (first * p_.in_channels + c) * kTaps, out);
+        }
       }
     }
   }
 
-  // From [8 k][C][9]: for 8 channels c the 72 values of a row are contiguous.
+  // From [8 k][8 c][9] within [K][C][9]: the 72 values of a row are contiguous.
   void TransformStraight(const float* w, float* u) const {
     const int64_t row = p_.in_channels * kTaps;
-    for (int64_t c = 0; c < p_.in_channels; c += kLane) {
-      Vec<float> taps[kLane * kTaps];
-      for (int i = 0; i < kTaps; ++i) {
-        for (int r = 0; r < kLane; ++r) taps[i * kLane + r] = Load(w + r * row + i * kLane);
-        Transpose(taps + i * kLane);
-      }
-      for (int i = 0; i < kLane; ++i) {
-        TransformFilter(taps + i * kTaps, u + (c + i) * kColumns, u_position_);
-      }
-      w += kLane * kTaps;
+    Vec<float> taps[kLane * kTaps];
+    for (int r = 0; r < kLane; ++r) Prefetch(w + r * row + kLane * kTaps, kLane * kTaps);
+    for (int i = 0; i < kTaps; ++i) {
+      for (int r = 0; r < kLane; ++r) taps[i * kLane + r] = Load(w + r * row + i * kLane);
+      Transpose(taps + i * kLane);
+    }
+    for (int i = 0; i < kLane; ++i) {
+      TransformFilter(taps + i * kTaps, u + i * kColumns, u_position_);
     }
   }
 
-  // From [C][8 k][9] within [C][K][9], the taps in reverse.
+  // From [8 c][8 k][9] within [C][K][9], the taps in reverse.
   void TransformTurned(const float* w, float* u) const {
     const __m256i row_offsets = _mm256_setr_epi32(0, 9, 18, 27, 36, 45, 54, 63);
-    for (int64_t c = 0; c < p_.in_channels; ++c) {
+    for (int i = 0; i < kLane; ++i, w += p_.out_channels * kTaps) {
       Vec<float> rows[kLane], taps[kTaps];
       for (int r = 0; r < kLane; ++r) rows[r] = Load(w + r * kTaps);
+      Prefetch(w + kLane * p_.out_channels * kTaps, kLane * kTaps);
       Transpose(rows);
       taps[0] = _mm256_i32gather_ps(w + kTaps - 1, row_offsets, sizeof(float));
-      for (int i = 0; i < kLane; ++i) taps[kTaps - 1 - i] = rows[i];
-      TransformFilter(taps, u + c * kColumns, u_position_);
-      w += p_.out_channels * kTaps;
+      for (int t = 0; t < kLane; ++t) taps[kTaps - 1 - t] = rows[t];
+      TransformFilter(taps, u + i * kColumns, u_position_);
     }
   }
 
@@ -230,9 +232,10 @@ class WinogradConv {
         const int64_t stride = PositionStride(b);
         float* out = v + BlockOffset(b) - BlockOffset(begin) + c * rows * kLane;
         for (int r = 0; r < rows; ++r, tile.Next()) {
-          TransformInput(x + (tile.n * channel_blocks + c) * plane, p_.in_h, p_.in_w,
-                         tile.y * kTile - p_.pad_h, tile.x * kTile - p_.pad_w, out + r * kLane,
-                         stride);
+          const float* from = x + (tile.n * channel_blocks + c) * plane;
+          TransformInput(from, p_.in_h, p_.in_w, tile.y * kTile - p_.pad_h,
+                         tile.x * kTile - p_.pad_w, out + r * kLane, stride);
+          PrefetchTile(from + plane + (tile.y * p_.in_w + tile.x) * kTile * kLane, p_.in_w);
         }
       }
     }
@@ -287,6 +290,7 @@ class WinogradConv {
       const int64_t at =
           (((tile.n * out_blocks + k) * p_.out_h + y) * p_.out_w + x) * kLane;
       const float* residual = a.residual == nullptr ? nullptr : a.residual + at;
+      PrefetchTile(a.y + at + p_.out_h * p_.out_w * kLane, p_.out_w);
       const int height = static_cast<int>(std::min<int64_t>(kTile, p_.out_h - y));
       const int width = static_cast<int>(std::min<int64_t>(kTile, p_.out_w - x));
       if (height == kTile && width == kTile && residual == nullptr) {
@@ -299,7 +303,7 @@ class WinogradConv {
     }
   }
 
-  template <bool kWhole, bool kAdds>
+  template <bool kWhole, bool kResidual>
   void StoreTile(const float* m, Vec<float> bias, const float* residual, float* y, int height,
                  int width) const {
     const Vec<float> low = Splat(epilogue_.low), high = Splat(epilogue_.high);
@@ -307,7 +311,7 @@ class WinogradConv {
     TransformProduct(m, kColumns, [&](int i, int j, Vec<float> value) {
       if (!kWhole && (i >= height || j >= width)) return;
       value += bias;
-      if (kAdds) value += Load(residual + i * row + j * kLane);
+      if (kResidual) value += Load(residual + i * row + j * kLane);
       // With these operands in this order NaN stays NaN.
       value = _mm256_min_ps(high, _mm256_max_ps(low, value));
       Store(y + i * row + j * kLane, value);
@@ -423,16 +427,7 @@ absl::StatusOr<Kernel> AnyWinogradConvInputGrad(const KernelRequest& r) {
 absl::StatusOr<Kernel> MakeWinogradConv(const KernelRequest& r) {
   ONWARD_RETURN_IF_ERROR(CheckWinogradRequest(r));
   ONWARD_ASSIGN_OR_RETURN(const ConvGeometry g, CheckedConv(r, 0, 1));
-  if (!WinogradPays(g, ConvPass::kForward)) return NotServed(r);
-  WinogradEpilogue epilogue;
-  if (r.HasInput(kResidual)) epilogue.residual_input = kResidual;
-  const std::string activation = r.node.String("activation", "");
-  if (activation == "Relu") epilogue.low = 0;
-  if (activation == "Clip") {
-    epilogue.low = r.node.Float("activation_low", epilogue.low);
-    epilogue.high = r.node.Float("activation_high", epilogue.high);
-  }
-  return AnyWinogradConv(r, epilogue);
+  return WinogradPays(g, ConvPass::kForward) ? AnyWinogradConv(r, {}) : NotServed(r);
 }
 
 absl::StatusOr<Kernel> MakeWinogradConvInputGrad(const KernelRequest& r) {

@@ -120,6 +120,25 @@ inline T HorizontalMax(Vec<T> v) {
   return m;
 }
 
+// Eight vectors as rows become columns.
+inline void Transpose8(Vec<float> v[8]) {
+  Vec<float> t[8], u[8];
+  for (int i = 0; i < 8; i += 2) {
+    t[i] = _mm256_unpacklo_ps(v[i], v[i + 1]);
+    t[i + 1] = _mm256_unpackhi_ps(v[i], v[i + 1]);
+  }
+  for (int i = 0; i < 8; i += 4) {
+    u[i] = _mm256_shuffle_ps(t[i], t[i + 2], 0x44);
+    u[i + 1] = _mm256_shuffle_ps(t[i], t[i + 2], 0xee);
+    u[i + 2] = _mm256_shuffle_ps(t[i + 1], t[i + 3], 0x44);
+    u[i + 3] = _mm256_shuffle_ps(t[i + 1], t[i + 3], 0xee);
+  }
+  for (int i = 0; i < 4; ++i) {
+    v[i] = _mm256_permute2f128_ps(u[i], u[i + 4], 0x20);
+    v[i + 4] = _mm256_permute2f128_ps(u[i], u[i + 4], 0x31);
+  }
+}
+
 // e^x within 2 ulp; zero below -87, infinity above the range of float, NaN for
 // NaN. x = n*ln2 + r with |r| <= ln2/2; e^r is a polynomial (Cephes), 2^n is
 // put together from bits, as 2 * 2^(n-1) so that n = 128 still works.

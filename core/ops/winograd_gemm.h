@@ -46,7 +46,7 @@ template <int R>
 inline void MultiplyChannels(const float* v, const float* u, int64_t blocks, float* m) {
   Vec<float> sum[R][2] = {};
   for (int64_t b = 0; b < blocks; ++b) {
-#pragma GCC unroll 8
+#pragma GCC unroll 4
     for (int c = 0; c < kLane; ++c) {
       AddOuter<R>(v + c, kLane, Load(u + c * kColumns), Load(u + c * kColumns + kLane), sum);
     }

@@ -155,6 +155,18 @@ struct Piece {
   bool full_width() const { return first == 0 && last == N; }
 };
 
+// Asks for floats that are read or written soon. Addresses outside of a buffer
+// are harmless, so `at` may be out of bounds.
+inline void Prefetch(const float* at, int64_t floats) {
+  const char* bytes = reinterpret_cast<const char*>(at);
+  for (int64_t i = 0; i < floats * 4; i += 64) _mm_prefetch(bytes + i, _MM_HINT_T0);
+}
+
+// The same for 4x4 elements of a plane.
+inline void PrefetchTile(const float* at, int64_t width) {
+  for (int i = 0; i < kTile; ++i) Prefetch(at + i * width * kLane, kTile * kLane);
+}
+
 // L transforms lines of N into lines of 6: out + p * stride gets position p of
 // L d L^T. Returns the sum of d.
 template <int N, bool kFullWidth, typename Line>

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+// The usual blocking: a panel of b (kDepth x kPanelColumns) stays in the
+// third-level cache, a block of a (kBlockRows x kDepth) in the second, and 6 x 16
+// results in registers while the sum runs.
+#include "core/ops/sgemm.h"
+
+#include <immintrin.h>
+
+#include <algorithm>
+
+#include "core/base/parallel.h"
+#include "core/ops/adapt.h"
+#include "core/ops/vec.h"
+
+namespace onward {
+namespace {
+
+constexpr int kRows = 6;
+constexpr int kColumns = 16;
+constexpr int kLane = kLanes<float>;
+constexpr int64_t kDepth = 256;
+constexpr int64_t kBlockRows = 96;
+constexpr int64_t kPanelColumns = 1024;
+constexpr int64_t kSmallWork = 1 << 16;  // multiplications that stay on one thread
+
+int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+// Packed [k][kRows] from rows [0, rows) of a; missing rows are zero.
+void PackRows(StridedMatrix a, int rows, int64_t depth, float* to) {
+  int64_t k = 0;
+  if (rows == kRows && a.row == 1) {
+    // Six neighbours at a time; the two stored too many are written over next.
+    for (; k + 1 < depth; ++k) Store(to + k * kRows, Load(a.data + k * a.column, kRows));
+  } else if (rows == kRows && a.column == 1) {
+    for (; k + kLane < depth; k += kLane) {
+      Vec<float> v[kLane] = {};
+      for (int r = 0; r < kRows; ++r) v[r] = Load(a.data + r * a.row + k);
+      Transpose8(v);
+      for (int i = 0; i < kLane; ++i) Store(to + (k + i) * kRows, v[i]);
+    }
+  }
+  for (; k < depth; ++k) {
+    for (int r = 0; r < kRows; ++r) {
+      to[k * kRows + r] = r < rows ? a.data[r * a.row + k * a.column] : 0.0f;
+    }
+  }
+}
+
+// Packed [k][kColumns] from columns [0, columns) of b; missing ones are zero.
+void PackColumns(StridedMatrix b, int columns, int64_t depth, float* to) {
+  int64_t k = 0;
+  if (columns == kColumns && b.column == 1) {
+    for (; k < depth; ++k) {
+      const float* from = b.data + k * b.row;
+      Store(to + k * kColumns, Load(from));
+      Store(to + k * kColumns + kLane, Load(from + kLane));
+    }
+  } else if (columns == kColumns && b.row == 1) {
+    for (; k + kLane <= depth; k += kLane) {
+      for (int half = 0; half < kColumns; half += kLane) {
+        Vec<float> v[kLane];
+        for (int c = 0; c < kLane; ++c) v[c] = Load(b.data + (half + c) * b.column + k);
+        Transpose8(v);
+        for (int i = 0; i < kLane; ++i) Store(to + (k + i) * kColumns + half, v[i]);
+      }
+    }
+  }
+  for (; k < depth; ++k) {
+    for (int c = 0; c < kColumns; ++c) {
+      to[k * kColumns + c] = c < columns ? b.data[k * b.row + c * b.column] : 0.0f;
+    }
+  }
+}
+
+// One block of results; `c`, `bias` and `residual` point at its first element.
+struct Target {
+  float* c;
+  int64_t stride;
+  bool add;   // to what c holds
+  bool last;  // the sum is complete: apply the epilogue
+  const SgemmEpilogue* epilogue;
+  const float* bias;
+  const float* residual;
+};
+
+template <int R>
+void MultiplyBlock(const float* a, const float* b, int64_t depth, const Target& t) {
+  Vec<float> sum[R][2] = {};
+#pragma GCC unroll 4
+  for (int64_t k = 0; k < depth; ++k) {
+    const Vec<float> b0 = Load(b), b1 = Load(b + kLane);
+#pragma GCC unroll 6
+    for (int r = 0; r < R; ++r) {
+      const Vec<float> value = _mm256_broadcast_ss(a + r);
+      sum[r][0] = _mm256_fmadd_ps(value, b0, sum[r][0]);
+      sum[r][1] = _mm256_fmadd_ps(value, b1, sum[r][1]);
+    }
+    a += kRows;
+    b += kColumns;
+  }
+#pragma GCC unroll 6
+  for (int r = 0; r < R; ++r) {
+    for (int h = 0; h < 2; ++h) {
+      const int64_t at = r * t.stride + h * kLane;
+      Vec<float> v = sum[r][h];
+      if (t.add) v += Load(t.c + at);
+      if (t.last) {
+        if (t.bias != nullptr) v += Load(t.bias + h * kLane);
+        if (t.residual != nullptr) v += Load(t.residual + at);
+        if (t.epilogue->bounded) {
+          // With these operands in this order NaN stays NaN.
+          v = _mm256_min_ps(Splat(t.epilogue->high), _mm256_max_ps(Splat(t.epilogue->low), v));
+        }
+      }
+      Store(t.c + at, v);
+    }
+  }
+}
+
+void MultiplyRows(int rows, const float* a, const float* b, int64_t depth, const Target& t) {
+  switch (rows) {
+    case 1: return MultiplyBlock<1>(a, b, depth, t);
+    case 2: return MultiplyBlock<2>(a, b, depth, t);
+    case 3: return MultiplyBlock<3>(a, b, depth, t);
+    case 4: return MultiplyBlock<4>(a, b, depth, t);
+    case 5: return MultiplyBlock<5>(a, b, depth, t);
+    default: return MultiplyBlock<6>(a, b, depth, t);
+  }
+}
+
+// Fewer than 16 columns: by way of a block that has them all.
+void MultiplyNarrow(int rows, int columns, const float* a, const float* b, int64_t depth,
+                    const Target& t) {
+  alignas(32) float c[kRows * kColumns] = {}, residual[kRows * kColumns] = {}, bias[kColumns] = {};
+  for (int r = 0; r < rows; ++r) {
+    if (t.add) std::copy_n(t.c + r * t.stride, columns, c + r * kColumns);
+    if (t.residual != nullptr) std::copy_n(t.residual + r * t.stride, columns, residual + r * kColumns);
+  }
+  if (t.bias != nullptr) std::copy_n(t.bias, columns, bias);
+  Target whole = t;
+  whole.c = c;
+  whole.stride = kColumns;
+  if (t.bias != nullptr) whole.bias = bias;
+  if (t.residual != nullptr) whole.residual = residual;
+  MultiplyRows(rows, a, b, depth, whole);
+  for (int r = 0; r < rows; ++r) std::copy_n(c + r * kColumns, columns, t.c + r * t.stride);
+}
+
+}  // namespace
+
+Sgemm::Sgemm(int64_t m, int64_t n, int64_t k) : m_(m), n_(n), k_(k) {
+  const int64_t threads = m * n * k < kSmallWork ? 1 : Threads();
+  // The split that reads least twice: along the longer side, in whole blocks.
+  for (int64_t rows = 1; rows <= threads; ++rows) {
+    if (threads % rows != 0) continue;
+    const auto cost = [&](int64_t r) {
+      return std::max(CeilDiv(m, r), int64_t{1}) + std::max(CeilDiv(n, threads / r), int64_t{1});
+    };
+    if (rows == 1 || cost(rows) < cost(row_parts_)) row_parts_ = rows;
+  }
+  row_parts_ = std::min(row_parts_, std::max<int64_t>(CeilDiv(m, kRows), 1));
+  column_parts_ = std::min(std::max<int64_t>(threads / row_parts_, 1),
+                           std::max<int64_t>(CeilDiv(n, kColumns), 1));
+}
+
+size_t Sgemm::part_bytes() const {
+  const int64_t depth = std::min(k_, kDepth);
+  const int64_t columns = std::min(CeilDiv(CeilDiv(n_, kColumns), column_parts_) * kColumns, kPanelColumns);
+  const int64_t rows = std::min(CeilDiv(CeilDiv(m_, kRows), row_parts_) * kRows, kBlockRows);
+  // Packing rows stores two elements more than it keeps.
+  return (depth * (columns + rows) + 16) * sizeof(float) / 64 * 64 + 64;
+}
+
+void Sgemm::Run(StridedMatrix a, StridedMatrix b, float* c, const SgemmEpilogue& epilogue,
+                void* workspace) const {
+  ParallelFor(parts(), 1, [&](int64_t begin, int64_t end) {
+    for (int64_t part = begin; part < end; ++part) RunPart(part, a, b, c, epilogue, workspace);
+  });
+}
+
+void Sgemm::RunPart(int64_t part, StridedMatrix a, StridedMatrix b, float* c,
+                    const SgemmEpilogue& epilogue, void* workspace) const {
+  // Whole blocks of 6 rows and 16 columns are dealt out.
+  const int64_t row_blocks = CeilDiv(m_, kRows), column_blocks = CeilDiv(n_, kColumns);
+  const int64_t rp = part / column_parts_, cp = part % column_parts_;
+  const int64_t m_begin = row_blocks * rp / row_parts_ * kRows;
+  const int64_t m_end = std::min(m_, row_blocks * (rp + 1) / row_parts_ * kRows);
+  const int64_t n_begin = column_blocks * cp / column_parts_ * kColumns;
+  const int64_t n_end = std::min(n_, column_blocks * (cp + 1) / column_parts_ * kColumns);
+  float* const b_packed = At<float>(workspace, part * part_bytes());
+  float* const a_packed =
+      b_packed + std::min(k_, kDepth) *
+                     std::min(CeilDiv(column_blocks, column_parts_) * kColumns, kPanelColumns);
+  for (int64_t j = n_begin; j < n_end; j += kPanelColumns) {
+    const int64_t columns = std::min(kPanelColumns, n_end - j);
+    for (int64_t p = 0; p < k_; p += kDepth) {
+      const int64_t depth = std::min(kDepth, k_ - p);
+      for (int64_t jj = 0; jj < columns; jj += kColumns) {
+        PackColumns({b.data + p * b.row + (j + jj) * b.column, b.row, b.column},
+                    static_cast<int>(std::min<int64_t>(kColumns, columns - jj)), depth,
+                    b_packed + jj * depth);
+      }
+      for (int64_t i = m_begin; i < m_end; i += kBlockRows) {
+        const int64_t rows = std::min(kBlockRows, m_end - i);
+        for (int64_t ii = 0; ii < rows; ii += kRows) {
+          PackRows({a.data + (i + ii) * a.row + p * a.column, a.row, a.column},
+                   static_cast<int>(std::min<int64_t>(kRows, rows - ii)), depth,
+                   a_packed + ii * depth);
+        }
+        for (int64_t jj = 0; jj < columns; jj += kColumns) {
+          const int width = static_cast<int>(std::min<int64_t>(kColumns, columns - jj));
+          for (int64_t ii = 0; ii < rows; ii += kRows) {
+            const int height = static_cast<int>(std::min<int64_t>(kRows, rows - ii));
+            const int64_t at = (i + ii) * n_ + j + jj;
+            const Target target{c + at, n_, p > 0, p + depth == k_, &epilogue,
+                                epilogue.bias == nullptr ? nullptr : epilogue.bias + j + jj,
+                                epilogue.residual == nullptr ? nullptr : epilogue.residual + at};
+            const float *a_block = a_packed + ii * depth, *b_block = b_packed + jj * depth;
+            if (width == kColumns) {
+              MultiplyRows(height, a_block, b_block, depth, target);
+            } else {
+              MultiplyNarrow(height, width, a_block, b_block, depth, target);
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+}  // namespace onward

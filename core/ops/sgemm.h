@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products of float matrices with any strides. oneDNN's kernels halve their
+// speed where the left matrix is stored transposed, as in every gradient by a
+// weight; here both operands are packed first, which makes all orders alike.
+#ifndef ONWARD_CORE_OPS_SGEMM_H_
+#define ONWARD_CORE_OPS_SGEMM_H_
+
+#include <cstddef>
+#include <cstdint>
+
+namespace onward {
+
+struct StridedMatrix {
+  const float* data;
+  int64_t row, column;  // distances between neighbours
+};
+
+// What happens to c before it is stored: bias per column, then an addend stored
+// like c, then bounds. Null pointers: nothing.
+struct SgemmEpilogue {
+  const float* bias = nullptr;
+  const float* residual = nullptr;
+  bool bounded = false;
+  float low = 0, high = 0;
+};
+
+// c [m, n] = a [m, k] * b [k, n], rows of c contiguous. The split over threads is
+// decided once, so results repeat.
+class Sgemm {
+ public:
+  Sgemm(int64_t m, int64_t n, int64_t k);
+  size_t workspace_bytes() const { return parts() * part_bytes(); }
+  void Run(StridedMatrix a, StridedMatrix b, float* c, const SgemmEpilogue& epilogue,
+           void* workspace) const;
+
+ private:
+  int64_t parts() const { return row_parts_ * column_parts_; }
+  size_t part_bytes() const;
+  void RunPart(int64_t part, StridedMatrix a, StridedMatrix b, float* c,
+               const SgemmEpilogue& epilogue, void* workspace) const;
+
+  int64_t m_, n_, k_;
+  int64_t row_parts_ = 1, column_parts_ = 1;
+};
+
+}  // namespace onward
+
+#endif  // ONWARD_CORE_OPS_SGEMM_H_

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+// What compiling joins, and that the joined steps give what the nodes give one
+// by one.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
+#include <ostream>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "core/device/cpu.h"
+#include "core/onnx_io/model.h"
+#include "core/runtime/evaluate.h"
+#include "core/runtime/executor.h"
+#include "tests/support/text_model.h"
+#include "training_info/library.h"
+#include "training_info/lower.h"
+
+namespace onward {
+namespace {
+
+struct Row {
+  std::string name, text;
+  std::vector<std::string> steps;
+};
+void PrintTo(const Row& row, std::ostream* out) { *out << row.name; }
+
+Tensor Random(const Shape& shape, uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::normal_distribution<float> normal;
+  Tensor t(DType::kFloat, shape);
+  for (int64_t i = 0; i < t.elements(); ++i) t.data<float>()[i] = normal(random);
+  return t;
+}
+
+// Inputs other than x, z, q and k stand for weights: they become initializers
+// with random values.
+Graph GraphOf(const std::string& text) {
+  auto graph = RunnableGraph(TextModel(text));
+  EXPECT_TRUE(graph.ok()) << graph.status();
+  uint64_t seed = 100;
+  std::vector<NamedType> fed;
+  for (const NamedType& in : graph->inputs) {
+    if (in.name == "x" || in.name == "z" || in.name == "q" || in.name == "k") {
+      fed.push_back(in);
+      continue;
+    }
+    Tensor value = Random(*in.type.StaticShape(), seed++);
+    for (int64_t i = 0; in.name == "var" && i < value.elements(); ++i) {
+      value.data<float>()[i] = std::abs(value.data<float>()[i]) + 0.5f;
+    }
+    graph->initializers.emplace(in.name, std::move(value));
+  }
+  graph->inputs = std::move(fed);
+  return *graph;
+}
+
+TensorMap OneByOne(const Graph& graph, const TensorMap& feeds) {
+  EvaluateContext context{&CpuDevice(), &Operators(), &graph.opsets, {}};
+  TensorMap values = feeds;
+  for (const auto& [name, tensor] : graph.initializers) values[name] = tensor;
+  for (const Node& node : graph.nodes) {
+    std::vector<Tensor> in;
+    for (const std::string& v : node.inputs) in.push_back(v.empty() ? Tensor() : values.at(v));
+    auto out = EvaluateNode(node, in, context);
+    EXPECT_TRUE(out.ok()) << out.status();
+    for (size_t i = 0; i < node.outputs.size(); ++i) values[node.outputs[i]] = (*out)[i];
+  }
+  return values;
+}
+
+class Fusion : public testing::TestWithParam<Row> {};
+
+TEST_P(Fusion, JoinsAndAgrees) {
+  const Graph graph = GraphOf(GetParam().text);
+  TensorMap feeds;
+  CompileOptions options;
+  options.device = &CpuDevice();
+  options.operators = &Operators();
+  uint64_t seed = 1;
+  for (const NamedType& in : graph.FeedInputs()) {
+    feeds[in.name] = Random(*in.type.StaticShape(), seed++);
+    options.feeds[in.name] = {DType::kFloat, *in.type.StaticShape()};
+  }
+  auto plan = Compile(graph, options);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  std::vector<std::string> steps;
+  for (const PlanStep& step : (*plan)->compute) {
+    if (step.node.op_type != "Reorder") steps.push_back(step.node.op_type);
+  }
+  EXPECT_EQ(steps, GetParam().steps) << (*plan)->ToText();
+  Executor executor(*plan);
+  auto results = executor.Run(feeds, nullptr, {});
+  ASSERT_TRUE(results.ok()) << results.status();
+  const TensorMap expected = OneByOne(graph, feeds);
+  for (const auto& [name, tensor] : *results) {
+    const Tensor& want = expected.at(name);
+    ASSERT_EQ(tensor.shape(), want.shape());
+    double worst = 0, largest = 0;
+    for (int64_t i = 0; i < tensor.elements(); ++i) {
+      worst = std::max<double>(worst, std::abs(tensor.data<float>()[i] - want.data<float>()[i]));
+      largest = std::max<double>(largest, std::abs(want.data<float>()[i]));
+    }
+    EXPECT_LE(worst, 2e-5 * largest) << name;
+  }
+}
+
+const std::vector<Row>& Rows() {
+  static const auto* rows = new std::vector<Row>{
+      {"Elementwise",
+       R"(g (float[4, 64] x, float[64] b) => (float[4, 64] y)
+          { a = Mul(x, x) c = Add(a, b) d = Tanh(c) y = Sub(d, x) })",
+       {"Mul+Add+Tanh+Sub"}},
+      {"ElementwiseKeepsWhatOthersRead",
+       R"(g (float[4, 64] x) => (float[4, 64] y, float[4] s)
+          <int64[1] axis = {1}> { a = Mul(x, x) y = Exp(a) s = ReduceSum <keepdims = 0> (a, axis) })",
+       {"Mul+Exp", "ReduceSum"}},
+      {"ElementwiseWithFlags",
+       R"(g (float[4, 64] x, float[4, 64] z) => (float[4, 64] y)
+          { f = Greater(x, z) a = Add(x, z) y = Where(f, a, x) })",
+       {"Greater+Add+Where"}},
+      {"ElementwiseLeavesEarlyReadersAlone",
+       R"(g (float[4, 64] x) => (float[4, 64] y)
+          <int64[1] axis = {1}> { a = Mul(x, x) s = ReduceSum(a, axis) y = Div(a, s) })",
+       {"Mul", "ReduceSum", "Div"}},
+      {"ConvNormRelu",
+       R"(g (float[2, 8, 9, 9] x, float[16, 8, 1, 1] w, float[16] s, float[16] b, float[16] m, float[16] var) => (float[2, 16, 9, 9] y)
+          { c = Conv(x, w) n = BatchNormalization(c, s, b, m, var) y = Relu(n) })",
+       {"FusedConv"}},
+      {"ConvNorm",
+       R"(g (float[2, 8, 9, 9] x, float[16, 8, 3, 3] w, float[16] kb, float[16] s, float[16] b, float[16] m, float[16] var) => (float[2, 16, 9, 9] y)
+          { c = Conv <pads = [1, 1, 1, 1]> (x, w, kb) y = BatchNormalization(c, s, b, m, var) })",
+       {"Conv"}},
+      {"ConvResidualRelu",
+       R"(g (float[2, 16, 9, 9] x, float[16, 16, 3, 3] w, float[16] kb) => (float[2, 16, 9, 9] y)
+          { c = Conv <pads = [1, 1, 1, 1]> (x, w, kb) a = Add(x, c) y = Relu(a) })",
+       {"FusedConv"}},
+      {"ConvClip",
+       R"(g (float[2, 8, 9, 9] x, float[8, 1, 3, 3] w) => (float[2, 8, 9, 9] y)
+          <float low = {0}, float high = {6}> { c = Conv <group = 8, pads = [1, 1, 1, 1]> (x, w) y = Clip(c, low, high) })",
+       {"FusedConv"}},
+      {"ConvReadTwiceStays",
+       R"(g (float[2, 8, 9, 9] x, float[8, 8, 1, 1] w) => (float[2, 8, 9, 9] y, float[2, 8, 9, 9] c)
+          { c = Conv(x, w) y = Relu(c) })",
+       {"Conv", "Relu"}},
+      {"MatMulBiasResidual",
+       R"(g (float[2, 5, 8] x, float[2, 5, 12] z, float[8, 12] w, float[12] b) => (float[2, 5, 12] y)
+          { p = MatMul(x, w) a = Add(b, p) y = Add(a, z) })",
+       {"FusedMatMul"}},
+      {"GemmRelu",
+       R"(g (float[5, 8] x, float[12, 8] w, float[12] b) => (float[5, 12] y)
+          { p = Gemm <transB = 1> (x, w, b) y = Relu(p) })",
+       {"FusedGemm"}},
+      {"TransposesCostNothing",
+       R"(g (float[2, 6, 3, 8] q, float[2, 6, 3, 8] k) => (float[2, 6, 6, 3] y)
+          { a = Transpose <perm = [0, 2, 1, 3]> (q) b = Transpose <perm = [0, 2, 3, 1]> (k)
+            p = MatMul(a, b) y = Transpose <perm = [0, 2, 3, 1]> (p) })",
+       {"MatMul"}},
+      {"TransposedWeights",
+       R"(g (float[4, 8] x) => (float[4, 12] y)
+          { w = Transpose(x) p = MatMul(x, w) a = Concat <axis = 1> (p, x) y = Identity(a) })",
+       {"MatMul", "Concat"}},
+  };
+  return *rows;
+}
+
+INSTANTIATE_TEST_SUITE_P(Graphs, Fusion, testing::ValuesIn(Rows()),
+                         [](const auto& info) { return info.param.name; });
+
+}  // namespace
+}  // namespace onward
