@@ -1,18 +1,52 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/compute_flags.h"
 
+#include <string>
 #include <utility>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
 #include "core/base/parallel.h"
+#include "core/base/status.h"
 #include "core/device/cpu.h"
 
 namespace onward {
+namespace {
+
+absl::StatusOr<size_t> ReadSize(const std::string& text) {
+  const std::string units = "KMGT";
+  size_t digits = text.size();
+  int64_t factor = 1;
+  if (digits > 0) {
+    const size_t unit = units.find(absl::ascii_toupper(static_cast<unsigned char>(text.back())));
+    if (unit != std::string::npos) {
+      factor = int64_t{1} << (10 * (unit + 1));
+      --digits;
+    }
+  }
+  double number = 0;
+  if (!absl::SimpleAtod(text.substr(0, digits), &number) || !(number > 0) ||
+      number * static_cast<double>(factor) > 1e15) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--memory-limit ", text, " is no size; write it like 500M or 2G"));
+  }
+  return static_cast<size_t>(number * static_cast<double>(factor));
+}
+
+}  // namespace
 
 Command Computing(Command command) {
   command.flags.push_back(Flag::Count("threads", "N", "threads to use", 1));
   command.flags.push_back(
       Flag::Switch("exact-conv", "no convolution algorithm that rounds more (Winograd)"));
-  command.run = [run = std::move(command.run)](const Args& args) {
+  command.flags.push_back(Flag::Value(
+      "memory-limit", "SIZE", "bytes a run may use, as in 500M or 2G; values are computed again to fit"));
+  command.run = [run = std::move(command.run)](const Args& args) -> absl::StatusOr<int> {
+    if (args.Has("memory-limit")) {
+      ONWARD_ASSIGN_OR_RETURN(const size_t limit, ReadSize(args.String("memory-limit")));
+      SetMemoryLimit(limit);
+    }
     if (args.Has("threads")) SetThreads(static_cast<int>(args.Int("threads")));
     UseExactConvolutions(args.Has("exact-conv"));
     return run(args);

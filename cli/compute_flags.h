@@ -7,7 +7,7 @@
 
 namespace onward {
 
-// The command with --threads and --exact-conv, which take effect before it runs.
+// The command with --threads, --exact-conv and --memory-limit, which take effect before it runs.
 Command Computing(Command command);
 
 }  // namespace onward

@@ -3,6 +3,8 @@
 #ifndef ONWARD_CORE_DEVICE_CPU_H_
 #define ONWARD_CORE_DEVICE_CPU_H_
 
+#include <cstddef>
+
 #include "core/device/kernel.h"
 
 namespace onward {
@@ -14,6 +16,10 @@ const Device& CpuDevice();
 // accuracy for speed (Winograd). Off by default.
 void UseExactConvolutions(bool exact);
 bool ExactConvolutions();
+
+// For plans compiled from now on: how many bytes a run may use in all. Zero, the
+// default: three quarters of the machine's memory.
+void SetMemoryLimit(size_t bytes);
 
 }  // namespace onward
 

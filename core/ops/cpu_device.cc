@@ -21,6 +21,8 @@ size_t MemoryLimit() {
   return static_cast<size_t>(pages) * static_cast<size_t>(page_bytes) / 4 * 3;
 }
 
+std::atomic<size_t> chosen_limit = 0;
+
 class Cpu final : public Device {
  public:
   Cpu() : memory_limit_(MemoryLimit()) { RegisterCpuKernels(kernels_); }
@@ -49,7 +51,10 @@ class Cpu final : public Device {
     }
     return PermutedLayout(transposed, nullptr, back);
   }
-  size_t memory_limit() const override { return memory_limit_; }
+  size_t memory_limit() const override {
+    const size_t chosen = chosen_limit;
+    return chosen == 0 ? memory_limit_ : chosen;
+  }
 
  private:
   KernelTable kernels_;
@@ -59,6 +64,8 @@ class Cpu final : public Device {
 std::atomic<bool> exact_convolutions = false;
 
 }  // namespace
+
+void SetMemoryLimit(size_t bytes) { chosen_limit = bytes; }
 
 void UseExactConvolutions(bool exact) { exact_convolutions = exact; }
 bool ExactConvolutions() { return exact_convolutions; }

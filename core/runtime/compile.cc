@@ -16,6 +16,7 @@
 #include "core/runtime/fuse.h"
 #include "core/runtime/place.h"
 #include "core/runtime/pointwise.h"
+#include "core/runtime/recompute.h"
 
 namespace onward {
 namespace {
@@ -409,9 +410,33 @@ class Compiler {
   }
 
   absl::StatusOr<std::shared_ptr<const Plan>> PlanMemory() {
+    const size_t limit = options_.device->memory_limit(), resident = ResidentBytes();
+    const size_t room = limit - std::min(limit, resident);
+    const Plan unplaced = *plan_;
     ShareBuffers(*options_.operators, plan_.get());
-    ONWARD_RETURN_IF_ERROR(PlaceValues(*options_.operators, plan_.get()));
-    return plan_;
+    PlaceValues(*options_.operators, plan_.get());
+    const size_t wanted = plan_->arena_bytes;
+    // Placing leaves gaps, so a little less than the room is aimed at.
+    for (size_t aim = room; plan_->arena_bytes > room && aim > room / 2; aim -= room / 10) {
+      *plan_ = unplaced;
+      RecomputeToFit(*options_.operators, aim, plan_.get());
+      ShareBuffers(*options_.operators, plan_.get());
+      PlaceValues(*options_.operators, plan_.get());
+    }
+    if (plan_->arena_bytes <= room) return plan_;
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "one run needs ", (wanted + resident) >> 20, " MB of memory, ", (plan_->arena_bytes + resident) >> 20,
+        " MB if values are computed again, more than the ", limit >> 20, " MB allowed; use a smaller batch"));
+  }
+
+  // Variables and constants are there beside the arena.
+  size_t ResidentBytes() const {
+    size_t bytes = 0;
+    for (const PlanValue& v : plan_->values) {
+      const bool resident = v.storage == PlanValue::Storage::kVariable || v.storage == PlanValue::Storage::kConstant;
+      if (resident && v.root == &v - plan_->values.data() && v.shape.has_value()) bytes += v.bytes();
+    }
+    return bytes;
   }
 
   Graph graph_;

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/strings/str_cat.h"
 #include "core/runtime/memory_plan.h"
 
 namespace onward {
@@ -83,7 +82,7 @@ void ShareBuffers(const OperatorSet& operators, Plan* plan) {
   }
 }
 
-absl::Status PlaceValues(const OperatorSet& operators, Plan* plan) {
+void PlaceValues(const OperatorSet& operators, Plan* plan) {
   std::vector<Lifetime> buffers;
   absl::flat_hash_map<int, int> buffer_of;  // root value -> index
   VisitUses(operators, *plan, [&](int id, int at) {
@@ -106,16 +105,10 @@ absl::Status PlaceValues(const OperatorSet& operators, Plan* plan) {
     }
   }
   const MemoryPlan memory = PlaceBuffers(&buffers);
-  if (memory.arena_bytes > plan->device->memory_limit()) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        "one run needs ", memory.arena_bytes >> 20, " MB of memory, more than the ",
-        plan->device->memory_limit() >> 20, " MB this machine allows; use a smaller batch"));
-  }
   for (const auto& [root, index] : buffer_of) plan->values[root].offset = buffers[index].offset;
   for (const auto& [step, index] : workspaces) step->workspace_offset = buffers[index].offset;
   plan->arena_bytes = memory.arena_bytes;
   plan->live_bytes = memory.live_bytes;
-  return absl::OkStatus();
 }
 
 }  // namespace onward

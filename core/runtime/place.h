@@ -3,7 +3,6 @@
 #ifndef ONWARD_CORE_RUNTIME_PLACE_H_
 #define ONWARD_CORE_RUNTIME_PLACE_H_
 
-#include "absl/status/status.h"
 #include "core/graph/operator_set.h"
 #include "core/runtime/plan.h"
 
@@ -13,9 +12,8 @@ namespace onward {
 // works element for element.
 void ShareBuffers(const OperatorSet& operators, Plan* plan);
 
-// Gives every value and workspace its place in the arena. ResourceExhausted if
-// the device does not have that much memory.
-absl::Status PlaceValues(const OperatorSet& operators, Plan* plan);
+// Gives every value and workspace its place in the arena.
+void PlaceValues(const OperatorSet& operators, Plan* plan);
 
 }  // namespace onward
 
