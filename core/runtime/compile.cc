@@ -278,11 +278,13 @@ class Compiler {
       AddDynamic(node, inputs, {});
       return absl::OkStatus();
     }
-    if (kernel.is_view && CanView(kernel, inputs[0], outputs[0])) {
+    if (kernel.is_view && CanView(inputs[0], outputs[0])) {
+      const Layout wanted = kernel.input_layouts.empty() ? nullptr : kernel.input_layouts[0];
+      ONWARD_ASSIGN_OR_RETURN(const int source, InLayout(inputs[0], wanted));
       const int id = NewValue(node.outputs[0], outputs[0].dtype, outputs[0].shape);
       if (!kernel.output_layouts.empty()) plan_->values[id].layout = kernel.output_layouts[0];
-      plan_->values[id].root = plan_->values[inputs[0]].root;
-      plan_->values[id].storage = plan_->values[inputs[0]].storage;
+      plan_->values[id].root = plan_->values[source].root;
+      plan_->values[id].storage = plan_->values[source].storage;
       ids_[node.outputs[0]] = id;
       return absl::OkStatus();
     }
@@ -316,10 +318,9 @@ class Compiler {
     return absl::OkStatus();
   }
 
-  bool CanView(const Kernel& kernel, int input, const ValueSpec& output) const {
+  bool CanView(int input, const ValueSpec& output) const {
     const PlanValue& in = plan_->values[input];
-    const Layout wanted = kernel.input_layouts.empty() ? nullptr : kernel.input_layouts[0];
-    return SameLayout(in.layout, wanted) && in.dtype == output.dtype && in.storage != PlanValue::Storage::kConstant;
+    return in.dtype == output.dtype && in.storage != PlanValue::Storage::kConstant;
   }
 
   // The same value in another layout: a reorder step, made once per layout.
