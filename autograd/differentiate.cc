@@ -111,7 +111,9 @@ class Engine {
     if (!arrives) return absl::OkStatus();
     std::vector<bool> needs(node.inputs.size());
     for (size_t i = 0; i < needs.size(); ++i) needs[i] = tape_.IsActive(node.inputs[i]);
-    const Vjp vjp(b_, node, std::move(dys), needs, [&](int i) { return AddOutput(&step, i); });
+    const Vjp vjp(
+        b_, node, std::move(dys), needs, [&](int i) { return AddOutput(&step, i); },
+        [&](std::string_view function, int outputs) { return Replace(step, function, outputs); });
     const Grads grads = (*step.rule)(vjp);
     ONWARD_RETURN_IF_ERROR(b_.status());
     if (grads.size() > node.inputs.size()) {
@@ -147,6 +149,32 @@ class Engine {
     if (step->node.outputs.size() < size) step->node.outputs.resize(size);
     step->node.outputs[output] = node.outputs[output];
     return b_.Value(node.outputs[output]);
+  }
+
+  // Makes a node of the graph a call of a function that gives more outputs.
+  std::vector<Expr> Replace(const Step& step, std::string_view function, int outputs) {
+    Node& node = graph_.nodes[step.index];
+    node.op_type = std::string(function);
+    node.domain = std::string(kOnwardDomain);
+    graph_.opsets.try_emplace(node.domain, 1);
+    node.outputs.resize(std::max<size_t>(outputs, node.outputs.size()));
+    std::vector<size_t> added;
+    std::vector<Expr> values;
+    for (size_t i = 0; i < node.outputs.size(); ++i) {
+      if (node.outputs[i].empty()) {
+        node.outputs[i] = b_.UniqueName(prefix_);
+        added_outputs_.push_back({step.index, i});
+        added.push_back(i);
+      }
+      values.push_back(b_.Value(node.outputs[i]));
+    }
+    auto types = options_.operators->Infer(node, tape_.Facts(node), graph_.opsets);
+    if (!types.ok()) {
+      b_.Fail(types.status());
+      return values;
+    }
+    for (size_t i : added) graph_.types[node.outputs[i]] = (*types)[i];
+    return values;
   }
 
   absl::StatusOr<Gradients> Collect() {

@@ -10,9 +10,11 @@
 namespace onward {
 
 void RegisterGradientFunctions(FunctionLibrary& library) {
+  RegisterActivationFunctions(library);
   RegisterConvFunctions(library);
   RegisterPoolFunctions(library);
   RegisterNormFunctions(library);
+  RegisterRnnFunctions(library);
   RegisterLossFunctions(library);
   RegisterIndexFunctions(library);
 }

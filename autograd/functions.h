@@ -19,9 +19,11 @@
 
 namespace onward {
 
+void RegisterActivationFunctions(FunctionLibrary& library);
 void RegisterConvFunctions(FunctionLibrary& library);
 void RegisterPoolFunctions(FunctionLibrary& library);
 void RegisterNormFunctions(FunctionLibrary& library);
+void RegisterRnnFunctions(FunctionLibrary& library);
 void RegisterLossFunctions(FunctionLibrary& library);
 void RegisterIndexFunctions(FunctionLibrary& library);
 

@@ -25,6 +25,15 @@ Expr Vjp::RequireOutput(int i) const {
   return node_.HasOutput(i) || !add_output_ ? y(i) : add_output_(i);
 }
 
+std::vector<Expr> Vjp::ForwardAs(std::string_view function, int outputs) const {
+  if (node_.HasOutput(0) && replace_) return replace_(function, outputs);
+  std::vector<Expr> inputs;
+  for (const std::string& in : node_.inputs) {
+    inputs.push_back(in.empty() ? Expr() : builder_.Value(in));
+  }
+  return builder_.Ops(function, std::move(inputs), outputs, node_.attributes, kOnwardDomain);
+}
+
 Expr Vjp::dy(int i) const {
   if (has_dy(i)) return *dys_[i];
   return FullLike(RequireOutput(i), 0);
@@ -56,6 +65,7 @@ const RuleTable& DefaultRules() {
     RegisterConvRules(*table);
     RegisterPoolRules(*table);
     RegisterNormRules(*table);
+    RegisterRnnRules(*table);
     RegisterLossRules(*table);
     return table;
   }();

@@ -34,14 +34,17 @@ class Vjp {
  public:
   // Gives the forward node an output that the graph omits.
   using AddOutput = std::function<Expr(int output)>;
+  // Makes the forward node a call of `function` with so many outputs.
+  using Replace = std::function<std::vector<Expr>(std::string_view function, int outputs)>;
 
   Vjp(GraphBuilder& builder, const Node& node, std::vector<std::optional<Expr>> dys,
-      std::vector<bool> needs, AddOutput add_output = nullptr)
+      std::vector<bool> needs, AddOutput add_output = nullptr, Replace replace = nullptr)
       : builder_(builder),
         node_(node),
         dys_(std::move(dys)),
         needs_(std::move(needs)),
-        add_output_(std::move(add_output)) {}
+        add_output_(std::move(add_output)),
+        replace_(std::move(replace)) {}
 
   GraphBuilder& b() const { return builder_; }
   const Node& node() const { return node_; }
@@ -53,6 +56,12 @@ class Vjp {
   // Output i, also where the graph omits it: the forward node then gets it
   // (Dropout's mask).
   Expr RequireOutput(int i) const;
+  // All outputs of the forward node as a call of `function` (ai.onward), which
+  // takes the same inputs and attributes and gives the same outputs, then more:
+  // what the backward pass would have to compute again. The forward pass runs
+  // that call in the node's place, or, if the node omits output 0, beside it (an
+  // inference graph in a file cannot be given a new output).
+  std::vector<Expr> ForwardAs(std::string_view function, int outputs) const;
   // Whether a gradient arrives through output i.
   bool has_dy(int i) const { return i < static_cast<int>(dys_.size()) && dys_[i].has_value(); }
   // That gradient (zeros where none arrives).
@@ -72,6 +81,7 @@ class Vjp {
   std::vector<std::optional<Expr>> dys_;
   std::vector<bool> needs_;
   AddOutput add_output_;
+  Replace replace_;
 };
 
 using Rule = std::function<Grads(const Vjp&)>;
@@ -104,6 +114,7 @@ void RegisterMatMulRules(RuleTable& table);
 void RegisterConvRules(RuleTable& table);
 void RegisterPoolRules(RuleTable& table);
 void RegisterNormRules(RuleTable& table);
+void RegisterRnnRules(RuleTable& table);
 void RegisterLossRules(RuleTable& table);
 
 // The functions that those rules call (see docs/functions.md for signatures).

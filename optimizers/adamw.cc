@@ -68,6 +68,7 @@ OptimizerDef AdamWOptimizer() {
 FunctionDef AdamWStepFunction() {
   FunctionDef def;
   def.body = AdamWStepBody;
+  def.required = 6;
   def.output_like = {2, 4, 5};
   def.attributes = {"alpha", "beta", "epsilon", "eps", "weight_decay"};
   return def;

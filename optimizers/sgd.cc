@@ -63,6 +63,7 @@ OptimizerDef SgdOptimizer() {
 FunctionDef SgdStepFunction() {
   FunctionDef def;
   def.body = SgdStepBody;
+  def.required = 3;
   def.output_like = {1};
   def.attributes = {"weight_decay"};
   return def;

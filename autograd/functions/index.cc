@@ -49,7 +49,7 @@ void RegisterIndexFunctions(FunctionLibrary& library) {
   library.Add("ClipGrad", {.body = Requires(3, ClipGrad),
                            .output_like = {1},
                            .shape_only = {},
-                           .attributes = {}});
+                           .attributes = {}, .required = 3});
   library.Add("ReluGrad", {.body = Requires(2, ReluGrad),
                            .output_like = {1},
                            .shape_only = {},

@@ -15,6 +15,14 @@ const FunctionDef* FunctionLibrary::Find(std::string_view name) const {
   return it == defs_.end() ? nullptr : &it->second;
 }
 
+absl::Status FunctionLibrary::CheckCall(const FunctionDef& def, const Node& call) {
+  for (int i = 0; i < def.required; ++i) {
+    if (call.HasInput(i)) continue;
+    return absl::InvalidArgumentError(absl::StrCat(call.Describe(), ": input ", i, " is missing"));
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<Graph> FunctionLibrary::Instantiate(const Node& call,
                                                    absl::Span<const InputFact> inputs,
                                                    const OperatorSet* operators, int opset) const {
@@ -22,6 +30,7 @@ absl::StatusOr<Graph> FunctionLibrary::Instantiate(const Node& call,
   if (def == nullptr) {
     return absl::NotFoundError(absl::StrCat("no function ", call.op_type, " in ai.onward"));
   }
+  ONWARD_RETURN_IF_ERROR(CheckCall(*def, call));
   Graph body;
   body.name = call.op_type;
   body.opsets[""] = opset;

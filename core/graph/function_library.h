@@ -22,13 +22,23 @@ struct FunctionDef {
   // output order. Attributes of the call are read from `call`.
   using Body = std::function<std::vector<Expr>(GraphBuilder& b, const Node& call,
                                                const std::vector<Expr>& inputs)>;
+  // Types of the outputs from those of the inputs.
+  using Types = std::function<absl::StatusOr<std::vector<ValueType>>(
+      const Node& call, absl::Span<const InputFact> inputs, const OperatorSet& operators,
+      const std::map<std::string, int>& opsets)>;
   Body body;
+  // Where neither output_like nor the body can tell (the body may need sizes that
+  // are not known yet).
+  Types types = nullptr;
   // Output i has the type and shape of input output_like[i].
   std::vector<int> output_like;
   // Inputs of which only the type and shape are used, never the elements.
   std::vector<int> shape_only;
   // Formal attributes, where the function is written to files as such.
   std::vector<std::string> attributes;
+  // So many first inputs must be given. No schema counts those of a call that a
+  // file holds, so neither a body nor a kernel sees a call with fewer.
+  int required = 0;
 };
 
 class FunctionLibrary {
@@ -36,6 +46,8 @@ class FunctionLibrary {
   void Add(std::string name, FunctionDef def);
   // Null where the name is unknown.
   const FunctionDef* Find(std::string_view name) const;
+  // Whether the call gives the inputs that `def` requires.
+  static absl::Status CheckCall(const FunctionDef& def, const Node& call);
   // The body of one call, typed by its inputs.
   absl::StatusOr<Graph> Instantiate(const Node& call, absl::Span<const InputFact> inputs,
                                     const OperatorSet* operators, int opset) const;

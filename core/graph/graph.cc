@@ -5,6 +5,7 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
+#include "core/graph/scope.h"
 
 namespace onward {
 namespace {
@@ -21,24 +22,22 @@ T GetOr(const Attributes& attributes, std::string_view name, T otherwise) {
   return v == nullptr ? otherwise : *v;
 }
 
-void AppendCaptured(const Graph& graph, absl::flat_hash_set<std::string> seen,
+void AppendCaptured(const Graph& graph, const Scope* outer, absl::flat_hash_set<std::string>* found,
                     std::vector<std::string>* captured) {
-  for (const NamedType& in : graph.inputs) seen.insert(in.name);
-  for (const auto& [name, tensor] : graph.initializers) seen.insert(name);
+  Scope scope{{}, outer};
+  for (const NamedType& in : graph.inputs) scope.names.insert(in.name);
+  for (const auto& [name, tensor] : graph.initializers) scope.names.insert(name);
   auto use = [&](const std::string& v) {
-    if (!v.empty() && !seen.contains(v) &&
-        std::find(captured->begin(), captured->end(), v) == captured->end()) {
-      captured->push_back(v);
-    }
+    if (!v.empty() && !scope.Has(v) && found->insert(v).second) captured->push_back(v);
   };
   for (const Node& node : graph.nodes) {
     for (const std::string& v : node.inputs) use(v);
     for (const auto& [name, attribute] : node.attributes) {
       if (auto* sub = std::get_if<std::shared_ptr<const Graph>>(&attribute.value)) {
-        AppendCaptured(**sub, seen, captured);
+        AppendCaptured(**sub, &scope, found, captured);
       }
     }
-    seen.insert(node.outputs.begin(), node.outputs.end());
+    scope.names.insert(node.outputs.begin(), node.outputs.end());
   }
   for (const NamedType& out : graph.outputs) use(out.name);
 }
@@ -125,7 +124,8 @@ std::vector<NamedType> Graph::FeedInputs() const {
 
 std::vector<std::string> CapturedValues(const Graph& graph) {
   std::vector<std::string> captured;
-  AppendCaptured(graph, {}, &captured);
+  absl::flat_hash_set<std::string> found;
+  AppendCaptured(graph, nullptr, &found, &captured);
   return captured;
 }
 

@@ -6,11 +6,13 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/status.h"
+#include "core/graph/verify.h"
 
 namespace onward {
 namespace {
 
 constexpr int kMaxCallDepth = 100;
+constexpr size_t kMaxPrefixPart = 64;
 
 using Renaming = absl::flat_hash_map<std::string, std::string>;
 
@@ -80,6 +82,31 @@ Node CopyNode(const Node& node, const Function& function, const Node& call,
   return copy;
 }
 
+// What a copy of the node costs, in nodes: names and lists count by their length.
+int64_t Weight(const Node& node) {
+  size_t bytes = node.name.size() + node.op_type.size();
+  for (const std::string& v : node.inputs) bytes += v.size();
+  for (const std::string& v : node.outputs) bytes += v.size();
+  for (const auto& [name, attribute] : node.attributes) {
+    bytes += name.size();
+    if (auto* text = std::get_if<std::string>(&attribute.value)) bytes += text->size();
+    if (auto* ints = std::get_if<std::vector<int64_t>>(&attribute.value)) bytes += 8 * ints->size();
+    if (auto* floats = std::get_if<std::vector<float>>(&attribute.value)) bytes += 4 * floats->size();
+    if (auto* texts = std::get_if<std::vector<std::string>>(&attribute.value)) {
+      for (const std::string& t : *texts) bytes += sizeof t + t.size();
+    }
+  }
+  return 1 + static_cast<int64_t>(bytes / 1024);
+}
+
+// A function sees its formal inputs and nothing else.
+absl::Status CheckBody(const FunctionKey& key, const Function& function) {
+  Graph body = function.body;
+  std::erase_if(body.outputs, [](const NamedType& out) { return out.name.empty(); });
+  absl::Status status = FindingsToStatus(Verify(body));
+  return status.ok() ? status : Annotate(status, absl::StrCat("function ", key.domain, ".", key.name));
+}
+
 class Inliner {
  public:
   Inliner(const Graph& root, const std::function<bool(const Node&, const Function&)>& keep)
@@ -105,6 +132,10 @@ class Inliner {
     }
   }
 
+  static absl::Status TooDeep() {
+    return absl::InvalidArgumentError("functions call each other more than 100 levels deep");
+  }
+
   const Function* Callee(const Node& node) const {
     const FunctionKey key{node.domain, node.op_type, node.overload};
     auto it = root_.functions.find(key);
@@ -121,12 +152,10 @@ class Inliner {
 
   // Totals per function, so that 2^22 calls cost 22 look-ups to refuse.
   absl::StatusOr<int64_t> Count(const std::vector<Node>& nodes, int depth) {
-    if (depth > kMaxCallDepth) {
-      return absl::InvalidArgumentError("functions call each other more than 100 levels deep");
-    }
+    if (depth > kMaxCallDepth) return TooDeep();
     int64_t total = 0;
     for (const Node& node : nodes) {
-      ++total;
+      total += Weight(node);
       for (const auto& [name, attribute] : node.attributes) {
         if (auto* sub = std::get_if<std::shared_ptr<const Graph>>(&attribute.value)) {
           ONWARD_ASSIGN_OR_RETURN(int64_t inner, Count((*sub)->nodes, depth + 1));
@@ -150,7 +179,7 @@ class Inliner {
       }
       if (total > kMaxExpandedNodes) {
         return absl::ResourceExhaustedError(absl::StrCat(
-            "expanding the model's functions gives more than ", kMaxExpandedNodes, " nodes"));
+            "expanding the model's functions gives more than ", kMaxExpandedNodes, " nodes, or as much text"));
       }
     }
     return total;
@@ -158,6 +187,7 @@ class Inliner {
 
   absl::Status CheckBudget() {
     for (const auto& [key, function] : root_.functions) {
+      ONWARD_RETURN_IF_ERROR(CheckBody(key, *function));
       active_ = {function.get()};
       ONWARD_ASSIGN_OR_RETURN(int64_t n, Count(function->body.nodes, 0));
       counts_[function.get()] = n;
@@ -167,6 +197,7 @@ class Inliner {
   }
 
   absl::StatusOr<std::vector<Node>> Expand(const std::vector<Node>& nodes, int depth) {
+    if (depth > kMaxCallDepth) return TooDeep();
     std::vector<Node> out;
     for (const Node& node : nodes) {
       Node copy = node;
@@ -190,10 +221,12 @@ class Inliner {
   }
 
   std::string FreshPrefix(const Node& call) {
-    const std::string base = call.outputs.empty() ? call.op_type : call.outputs[0];
+    // Cut, so that names do not grow with every level.
+    const std::string base = (call.outputs.empty() ? call.op_type : call.outputs[0]).substr(0, kMaxPrefixPart);
+    const std::string op = call.op_type.substr(0, kMaxPrefixPart);
     std::string prefix;
     do {
-      prefix = absl::StrCat(base, "__", call.op_type, next_++, "_");
+      prefix = absl::StrCat(base, "__", op, next_++, "_");
     } while (!names_.insert(prefix).second);
     return prefix;
   }

@@ -8,56 +8,53 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "core/base/status.h"
+#include "core/graph/scope.h"
 
 namespace onward {
 namespace {
 
 using NameSet = absl::flat_hash_set<std::string>;
 
-void VerifyScope(const Graph& graph, const NameSet& outer, const std::string& where,
-                 std::vector<Finding>* findings) {
-  NameSet defined;
-  auto define = [&](const std::string& name, const std::string& place) {
-    if (name.empty()) return;
-    if (!defined.insert(name).second) {
-      findings->push_back({"duplicate-value", place, absl::StrCat("value '", name, "' is defined twice"),
-                           "give each value one producer"});
-    }
+void VerifyScope(const Graph& graph, const Scope* outer, const Place& where, std::vector<Finding>* findings) {
+  Scope scope{{}, outer};
+  auto define = [&](const std::string& name, const Place& place) {
+    if (name.empty() || scope.names.insert(name).second) return;
+    AddFinding("duplicate-value", place, absl::StrCat("value '", name, "' is defined twice"),
+               "give each value one producer", findings);
   };
-  for (const NamedType& in : graph.inputs) define(in.name, where + ", inputs");
-  for (const auto& [name, tensor] : graph.initializers) defined.insert(name);
+  const Place inputs = [&] { return where() + ", inputs"; };
+  for (const NamedType& in : graph.inputs) {
+    if (in.name.empty()) AddFinding("no-name", inputs, "an input has no name", "name it", findings);
+    define(in.name, inputs);
+  }
+  for (const auto& [name, tensor] : graph.initializers) scope.names.insert(name);
   NameSet later;
   for (const Node& node : graph.nodes) later.insert(node.outputs.begin(), node.outputs.end());
   for (const Node& node : graph.nodes) {
-    const std::string place = absl::StrCat(where, ", ", node.Describe());
+    const Place place = [&] { return absl::StrCat(where(), ", ", node.Describe()); };
     for (const std::string& in : node.inputs) {
-      if (in.empty() || defined.contains(in) || outer.contains(in)) continue;
-      findings->push_back(
-          {later.contains(in) ? "not-sorted" : "undefined-value", place,
-           absl::StrCat("reads '", in, later.contains(in) ? "' before it is computed"
-                                                          : "', which nothing produces"),
-           later.contains(in) ? "order the nodes topologically (a cycle cannot be ordered)"
-                              : "check the spelling, or add the input, initializer or node"});
+      if (in.empty() || scope.Has(in)) continue;
+      const bool comes = later.contains(in);
+      AddFinding(comes ? "not-sorted" : "undefined-value", place,
+                 absl::StrCat("reads '", in, comes ? "' before it is computed" : "', which nothing produces"),
+                 comes ? "order the nodes topologically (a cycle cannot be ordered)"
+                       : "check the spelling, or add the input, initializer or node",
+                 findings);
     }
     if (node.outputs.empty()) {
-      findings->push_back({"no-output", place, "has no outputs", "remove the node or name an output"});
+      AddFinding("no-output", place, "has no outputs", "remove the node or name an output", findings);
     }
-    NameSet visible = outer;
-    bool has_subgraph = false;
     for (const auto& [name, attribute] : node.attributes) {
       if (auto* sub = std::get_if<std::shared_ptr<const Graph>>(&attribute.value)) {
-        if (!has_subgraph) visible.insert(defined.begin(), defined.end());
-        has_subgraph = true;
-        VerifyScope(**sub, visible, absl::StrCat(place, " ", name), findings);
+        VerifyScope(**sub, &scope, [&, &name = name] { return absl::StrCat(place(), " ", name); }, findings);
       }
     }
     for (const std::string& out : node.outputs) define(out, place);
   }
   for (const NamedType& out : graph.outputs) {
-    if (!defined.contains(out.name) && !outer.contains(out.name)) {
-      findings->push_back({"undefined-output", where, absl::StrCat("output '", out.name, "' is not produced"),
-                           "name a value of the graph"});
-    }
+    if (scope.Has(out.name)) continue;
+    AddFinding("undefined-output", where, absl::StrCat("output '", out.name, "' is not produced"),
+               "name a value of the graph", findings);
   }
 }
 
@@ -67,9 +64,14 @@ std::string Finding::ToString() const {
   return absl::StrCat("[", rule, "] ", place, ": ", what, fix.empty() ? "" : "; fix: ", fix);
 }
 
+void AddFinding(const char* rule, const Place& place, std::string what, const char* fix,
+                std::vector<Finding>* findings) {
+  if (findings->size() < kMaxFindings) findings->push_back({rule, place(), std::move(what), fix});
+}
+
 std::vector<Finding> Verify(const Graph& graph) {
   std::vector<Finding> findings;
-  VerifyScope(graph, {}, "graph", &findings);
+  VerifyScope(graph, nullptr, [] { return std::string("graph"); }, &findings);
   return findings;
 }
 

@@ -3,6 +3,7 @@
 #ifndef ONWARD_CORE_GRAPH_VERIFY_H_
 #define ONWARD_CORE_GRAPH_VERIFY_H_
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,13 @@ struct Finding {
   std::string fix;
   std::string ToString() const;
 };
+
+// A file may break rules a million times; the first thousand tell enough.
+inline constexpr size_t kMaxFindings = 1000;
+// A place is text that grows with the nesting: made only where it is reported.
+using Place = std::function<std::string()>;
+void AddFinding(const char* rule, const Place& place, std::string what, const char* fix,
+                std::vector<Finding>* findings);
 
 std::vector<Finding> Verify(const Graph& graph);
 // InvalidArgument with every finding on a line of its own.

@@ -30,39 +30,38 @@ onnx::NodeProto LightProto(const Node& node) {
   return proto;
 }
 
-void CheckNode(const Node& node, const std::map<std::string, int>& opsets, const std::string& where,
+void CheckNode(const Node& node, const std::map<std::string, int>& opsets, const Place& place,
                std::vector<Finding>* findings) {
-  const std::string place = absl::StrCat(where, ", ", node.Describe());
   if (node.domain == "com.microsoft.training" || !IsStandardDomain(node.domain)) return;
   auto it = opsets.find(node.domain);
   if (it == opsets.end()) {
-    findings->push_back({"no-opset", place, absl::StrCat("the model imports no operator set for domain '",
-                                                         node.domain, "'"),
-                         "add it to opset_import"});
+    AddFinding("no-opset", place, absl::StrCat("the model imports no operator set for domain '", node.domain, "'"),
+               "add it to opset_import", findings);
     return;
   }
   const onnx::OpSchema* schema = onnx::OpSchemaRegistry::Schema(node.op_type, it->second, node.domain);
   if (schema == nullptr || schema->deprecated()) {
-    findings->push_back({"unknown-operator", place,
-                         absl::StrCat("there is no operator ", node.op_type, " in domain '", node.domain,
-                                      "' at version ", it->second),
-                         "check name, domain and opset_import"});
+    AddFinding("unknown-operator", place,
+               absl::StrCat("there is no operator ", node.op_type, " in domain '", node.domain, "' at version ",
+                            it->second),
+               "check name, domain and opset_import", findings);
     return;
   }
   try {
     schema->Verify(LightProto(node));
   } catch (const std::exception& e) {
-    findings->push_back({"bad-node", place, e.what(), "see the operator's specification"});
+    AddFinding("bad-node", place, e.what(), "see the operator's specification", findings);
   }
 }
 
-void CheckNodes(const Graph& graph, const std::map<std::string, int>& opsets, const std::string& where,
+void CheckNodes(const Graph& graph, const std::map<std::string, int>& opsets, const Place& where,
                 std::vector<Finding>* findings) {
   for (const Node& node : graph.nodes) {
-    CheckNode(node, opsets, where, findings);
+    const Place place = [&] { return absl::StrCat(where(), ", ", node.Describe()); };
+    CheckNode(node, opsets, place, findings);
     for (const auto& [name, attribute] : node.attributes) {
       if (auto* sub = std::get_if<std::shared_ptr<const Graph>>(&attribute.value)) {
-        CheckNodes(**sub, opsets, absl::StrCat(where, ", ", node.Describe(), " ", name), findings);
+        CheckNodes(**sub, opsets, [&, &name = name] { return absl::StrCat(place(), " ", name); }, findings);
       }
     }
   }
@@ -72,7 +71,7 @@ void CheckNodes(const Graph& graph, const std::map<std::string, int>& opsets, co
 
 std::vector<Finding> CheckGraph(const Graph& graph) {
   std::vector<Finding> findings = Verify(graph);
-  CheckNodes(graph, graph.opsets, "graph", &findings);
+  CheckNodes(graph, graph.opsets, [] { return std::string("graph"); }, &findings);
   return findings;
 }
 

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -63,6 +64,12 @@ absl::Status ParseNumber(const std::string& location, const std::string& key,
   return absl::OkStatus();
 }
 
+size_t MemoryBytes() {
+  const int64_t pages = sysconf(_SC_PHYS_PAGES), page_bytes = sysconf(_SC_PAGESIZE);
+  return pages > 0 && page_bytes > 0 ? static_cast<size_t>(pages) * static_cast<size_t>(page_bytes)
+                                     : std::numeric_limits<size_t>::max();
+}
+
 // Opens `location` beneath `folder` without following any link.
 int OpenBeneath(int folder, const std::string& location) {
   open_how how = {};
@@ -86,16 +93,13 @@ int OpenBeneath(int folder, const std::string& location) {
 }  // namespace
 
 absl::Status ExternalData::Read(const std::vector<ExternalKey>& entries, size_t bytes,
-                                void* target) const {
+                                const std::function<void*()>& allocate) const {
   std::string location;
   uint64_t offset = 0, length = 0;
   bool has_length = false;
-  std::vector<std::string> seen;
+  std::set<std::string> seen;
   for (const ExternalKey& e : entries) {
-    for (const std::string& s : seen) {
-      if (s == e.key) return Refuse(location, absl::StrCat("key '", e.key, "' is given twice"));
-    }
-    seen.push_back(e.key);
+    if (!seen.insert(e.key).second) return Refuse(location, absl::StrCat("key '", e.key, "' is given twice"));
     if (e.key == "location") location = e.value;
   }
   ONWARD_RETURN_IF_ERROR(CheckLocation(location));
@@ -128,7 +132,12 @@ absl::Status ExternalData::Read(const std::vector<ExternalKey>& entries, size_t 
   if (has_length ? given != bytes : given < bytes) {
     return Refuse(location, absl::StrCat("length ", given, " does not match the tensor's ", bytes, " bytes"));
   }
-  auto* out = static_cast<char*>(target);
+  if (bytes > MemoryBytes() / 4 * 3 - total_) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("external data '", location, "': the model needs more memory than this machine has"));
+  }
+  total_ += bytes;
+  auto* out = static_cast<char*>(allocate());
   size_t done = 0;
   while (done < bytes) {
     const ssize_t n = pread(file.get(), out + done, bytes - done, static_cast<off_t>(offset + done));

@@ -5,6 +5,7 @@
 #define ONWARD_CORE_ONNX_IO_EXTERNAL_DATA_H_
 
 #include <cstddef>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -21,11 +22,15 @@ class ExternalData {
   // `folder` is the model file's folder ("" = current).
   explicit ExternalData(std::string folder) : folder_(std::move(folder)) {}
 
-  // Reads exactly `bytes` bytes as the entries (location, offset, length) say.
-  absl::Status Read(const std::vector<ExternalKey>& entries, size_t bytes, void* target) const;
+  // Reads exactly `bytes` bytes as the entries (location, offset, length) say,
+  // into memory that `allocate` returns once it is known that they are there.
+  // All reads together stay within three quarters of the machine's memory.
+  absl::Status Read(const std::vector<ExternalKey>& entries, size_t bytes,
+                    const std::function<void*()>& allocate) const;
 
  private:
   std::string folder_;
+  mutable size_t total_ = 0;
 };
 
 }  // namespace onward

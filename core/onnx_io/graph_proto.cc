@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // NodeProto, GraphProto and FunctionProto to Onward's values and back.
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/status.h"
 #include "core/onnx_io/proto.h"
@@ -43,6 +44,8 @@ absl::StatusOr<std::optional<Attribute>> AttributeFromProto(const onnx::Attribut
       a.value = std::shared_ptr<const Graph>(std::make_shared<Graph>(std::move(g)));
       return a;
     }
+    case onnx::AttributeProto::UNDEFINED:
+      return absl::InvalidArgumentError("has no type, or one that this version does not know");
     default:
       // Type attributes and lists of graphs or tensors belong to no operator
       // that Onward executes; the node keeps the rest.
@@ -225,11 +228,13 @@ void GraphToProto(const Graph& graph, onnx::GraphProto* p) {
   for (const NamedType& v : graph.inputs) AddValueInfo(v.name, v.type, p->add_input());
   for (const NamedType& v : graph.outputs) AddValueInfo(v.name, v.type, p->add_output());
   for (const auto& [name, tensor] : graph.initializers) TensorToProto(tensor, name, p->add_initializer());
+  absl::flat_hash_set<std::string> outputs;
+  for (const NamedType& v : graph.outputs) outputs.insert(v.name);
   for (const Node& node : graph.nodes) {
     NodeToProto(node, p->add_node());
     for (const std::string& out : node.outputs) {
       const ValueType* type = out.empty() ? nullptr : graph.TypeOf(out);
-      if (type != nullptr && type->dtype != DType::kUndefined && !graph.IsOutput(out)) {
+      if (type != nullptr && type->dtype != DType::kUndefined && !outputs.contains(out)) {
         AddValueInfo(out, *type, p->add_value_info());
       }
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/onnx_io/operators.h"
 
+#include <deque>
 #include <exception>
 
 #include "absl/strings/str_cat.h"
@@ -18,11 +19,28 @@ namespace {
 
 // Constants above this size never decide a shape.
 constexpr int64_t kMaxConstantElements = 4096;
+// As CheckedElements has it.
+constexpr int64_t kMaxAxes = 32;
 
 const onnx::OpSchema* FindSchema(const Node& node, const std::map<std::string, int>& opsets) {
   auto it = opsets.find(node.domain);
   const int version = it != opsets.end() ? it->second : node.domain.empty() ? kCanonicalOpset : 1;
   return onnx::OpSchemaRegistry::Schema(node.op_type, version, node.domain);
+}
+
+// onnx's inference makes as many axes as a list of dimensions is declared to
+// have, however many that is.
+absl::Status CheckListedDimensions(const Node& node, absl::Span<const InputFact> inputs) {
+  const size_t at = node.Is("ConstantOfShape") ? 0 : node.Is("Resize") ? 3 : 1;
+  if (!(node.Is("ConstantOfShape") || node.Is("Resize") || node.Is("Expand") || node.Is("Reshape") ||
+        node.Is("AffineGrid")) ||
+      at >= inputs.size() || inputs[at].type == nullptr) {
+    return absl::OkStatus();
+  }
+  const ValueType& list = *inputs[at].type;
+  if (list.rank() != 1 || list.dims[0].value <= kMaxAxes) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(node.Describe(), ": input ", at, " lists ", list.dims[0].value,
+                                                 " dimensions; at most ", kMaxAxes, " are supported"));
 }
 
 class NodeContext : public onnx::InferenceContext {
@@ -63,8 +81,12 @@ class NodeContext : public onnx::InferenceContext {
   }
   const onnx::SparseTensorProto* getInputSparseData(size_t) const override { return nullptr; }
   const onnx::TensorShapeProto* getSymbolicInput(size_t) const override { return nullptr; }
-  size_t getNumOutputs() const override { return outputs_.size(); }
-  onnx::TypeProto* getOutputType(size_t i) override { return i < outputs_.size() ? &outputs_[i] : nullptr; }
+  size_t getNumOutputs() const override { return static_cast<size_t>(proto_.output_size()); }
+  // Some operators type outputs that the node does not have.
+  onnx::TypeProto* getOutputType(size_t i) override {
+    while (i >= outputs_.size()) outputs_.emplace_back();
+    return &outputs_[i];
+  }
   onnx::GraphInferencer* getGraphAttributeInferencer(const std::string&) override { return nullptr; }
 
  private:
@@ -72,7 +94,7 @@ class NodeContext : public onnx::InferenceContext {
   std::map<std::string, const onnx::AttributeProto*> attributes_;
   std::vector<std::optional<onnx::TypeProto>> inputs_;
   std::vector<std::optional<onnx::TensorProto>> data_;
-  std::vector<onnx::TypeProto> outputs_;
+  std::deque<onnx::TypeProto> outputs_;  // grows without moving
 };
 
 class OnnxOperators : public OperatorSet {
@@ -91,6 +113,7 @@ class OnnxOperators : public OperatorSet {
     if (node.Is("If") || node.Is("Loop") || node.Is("Scan")) return types;
     const onnx::OpSchema* schema = FindSchema(node, opsets);
     if (schema == nullptr) return types;
+    ONWARD_RETURN_IF_ERROR(CheckListedDimensions(node, inputs));
     NodeContext context(node, inputs);
     try {
       schema->GetTypeAndShapeInferenceFunction()(context);
@@ -152,6 +175,8 @@ class OnnxOperators : public OperatorSet {
     std::vector<ValueType> types(node.outputs.size());
     const FunctionDef* def = library_ == nullptr ? nullptr : library_->Find(node.op_type);
     if (def == nullptr) return types;
+    ONWARD_RETURN_IF_ERROR(FunctionLibrary::CheckCall(*def, node));
+    if (def->types) return def->types(node, inputs, *this, opsets);
     bool complete = true;
     for (size_t i = 0; i < types.size(); ++i) {
       const int like = i < def->output_like.size() ? def->output_like[i] : -1;

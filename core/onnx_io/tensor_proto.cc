@@ -2,6 +2,7 @@
 // TensorProto and SparseTensorProto to Tensor and back, every size checked
 // before anything is allocated.
 #include <cstring>
+#include <new>
 
 #include "absl/strings/str_cat.h"
 #include "core/base/status.h"
@@ -10,6 +11,9 @@
 
 namespace onward {
 namespace {
+
+// A few bytes may stand for this many zeros.
+constexpr int64_t kMaxDenseBytes = int64_t{1} << 30;
 
 absl::Status Bad(const onnx::TensorProto& p, absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat("tensor '", p.name(), "': ", what));
@@ -69,9 +73,7 @@ absl::Status CopyStrings(const onnx::TensorProto& p, Tensor* t) {
   return absl::OkStatus();
 }
 
-}  // namespace
-
-absl::StatusOr<Tensor> TensorFromProto(const onnx::TensorProto& p, const ExternalData* external) {
+absl::StatusOr<Tensor> ReadTensor(const onnx::TensorProto& p, const ExternalData* external) {
   if (!IsKnownDType(p.data_type())) {
     return Bad(p, absl::StrCat("has the unknown element type ", p.data_type()));
   }
@@ -86,20 +88,11 @@ absl::StatusOr<Tensor> TensorFromProto(const onnx::TensorProto& p, const Externa
   if (is_external) {
     if (external == nullptr) return Bad(p, "external data is not allowed here");
     if (dtype == DType::kString) return Bad(p, "strings cannot be external");
-    // Nothing is allocated that the file does not hold; Read checks the rest.
     std::vector<ExternalKey> entries;
     for (const auto& e : p.external_data()) entries.push_back({e.key(), e.value()});
-    constexpr size_t kProbe = 1;
-    char probe[kProbe];
-    if (bytes > (size_t{1} << 31)) {
-      std::vector<ExternalKey> without_length;
-      for (const ExternalKey& e : entries) {
-        if (e.key != "length") without_length.push_back(e);
-      }
-      ONWARD_RETURN_IF_ERROR(external->Read(without_length, kProbe, probe));
-    }
-    Tensor t(dtype, shape);
-    if (auto s = external->Read(entries, bytes, t.raw()); !s.ok()) {
+    Tensor t;
+    auto allocate = [&] { return (t = Tensor(dtype, shape)).raw(); };
+    if (auto s = external->Read(entries, bytes, allocate); !s.ok()) {
       return Annotate(s, absl::StrCat("tensor '", p.name(), "'"));
     }
     return t;
@@ -126,9 +119,19 @@ absl::StatusOr<Tensor> TensorFromProto(const onnx::TensorProto& p, const Externa
     return Bad(p, absl::StrCat("has ", listed, " values, but its shape needs ", *elements));
   }
   Tensor t(dtype, shape);
-  if (*elements == 0) return t;
+  if (*elements == 0 && listed == 0) return t;
   ONWARD_RETURN_IF_ERROR(dtype == DType::kString ? CopyStrings(p, &t) : CopyTyped(p, &t));
   return t;
+}
+
+}  // namespace
+
+absl::StatusOr<Tensor> TensorFromProto(const onnx::TensorProto& p, const ExternalData* external) {
+  try {
+    return ReadTensor(p, external);
+  } catch (const std::bad_alloc&) {
+    return absl::ResourceExhaustedError(absl::StrCat("tensor '", p.name(), "': out of memory"));
+  }
 }
 
 absl::StatusOr<Tensor> SparseFromProto(const onnx::SparseTensorProto& p, const ExternalData* external) {
@@ -140,7 +143,9 @@ absl::StatusOr<Tensor> SparseFromProto(const onnx::SparseTensorProto& p, const E
   ONWARD_ASSIGN_OR_RETURN(int64_t total,
                           CheckedElements(absl::MakeConstSpan(p.dims().data(), p.dims_size())));
   const Shape shape(absl::MakeConstSpan(p.dims().data(), p.dims_size()));
-  if (total > (int64_t{1} << 31)) return bad("is too large to be made dense");
+  if (total > kMaxDenseBytes || TensorBytes(values.dtype(), shape) > kMaxDenseBytes) {
+    return bad("is too large to be made dense");
+  }
   if (values.shape().rank() != 1 || indices.dtype() != DType::kInt64) {
     return bad("needs 1-D values and int64 indices");
   }

@@ -56,7 +56,10 @@ absl::StatusOr<Graph> RaiseOpset(const Graph& graph, int target) {
   Model model = ModelFromGraph(light, 10, "onward");
   Graph raised;
   try {
-    const onnx::ModelProto converted = onnx::version_conversion::ConvertVersion(model.proto(), target);
+    // Making a converter copies every schema there is, so one serves the process.
+    static const auto* converter = new onnx::version_conversion::DefaultVersionConverter;
+    const onnx::ModelProto converted =
+        converter->convert_version(model.proto(), onnx::OpSetID(from), onnx::OpSetID(target));
     ONWARD_ASSIGN_OR_RETURN(raised, GraphFromProto(converted.graph(), nullptr));
   } catch (const std::exception& e) {
     return absl::UnimplementedError(

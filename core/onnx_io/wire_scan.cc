@@ -8,6 +8,9 @@
 namespace onward {
 namespace {
 
+// An empty node costs as much memory as so many other empty parts.
+constexpr int64_t kNodeMessages = 4;
+
 struct Cursor {
   const uint8_t* at;
   const uint8_t* end;
@@ -26,7 +29,9 @@ struct Cursor {
   }
 };
 
-enum class Message { kModel, kGraph, kNode, kAttribute, kFunction, kTraining, kLeaf };
+// kTensor: its parts are not messages, but strings count too. kType: types are
+// messages all the way down.
+enum class Message { kModel, kGraph, kNode, kAttribute, kFunction, kTraining, kSparse, kTensor, kType, kLeaf };
 
 // Which submessages can hold many further ones; the field numbers are those of
 // onnx.proto.
@@ -36,10 +41,20 @@ Message Child(Message parent, uint64_t field) {
       return field == 7 ? Message::kGraph : field == 20 ? Message::kTraining
              : field == 25 ? Message::kFunction : Message::kLeaf;
     case Message::kTraining: return field <= 2 ? Message::kGraph : Message::kLeaf;
-    case Message::kGraph: return field == 1 ? Message::kNode : Message::kLeaf;
-    case Message::kFunction: return field == 7 ? Message::kNode : Message::kLeaf;
+    case Message::kGraph:
+      return field == 1 ? Message::kNode : field == 5 ? Message::kTensor : field == 15 ? Message::kSparse
+             : field >= 11 && field <= 14 ? Message::kType : Message::kLeaf;
+    case Message::kFunction:
+      return field == 7 ? Message::kNode : field == 11 ? Message::kAttribute
+             : field == 12 ? Message::kType : Message::kLeaf;
     case Message::kNode: return field == 5 ? Message::kAttribute : Message::kLeaf;
-    case Message::kAttribute: return field == 6 || field == 11 ? Message::kGraph : Message::kLeaf;
+    case Message::kAttribute:
+      return field == 6 || field == 11 ? Message::kGraph : field == 5 || field == 10 ? Message::kTensor
+             : field == 22 || field == 23 ? Message::kSparse : field == 14 || field == 15 ? Message::kType
+             : Message::kLeaf;
+    case Message::kSparse: return Message::kTensor;
+    case Message::kType: return Message::kType;
+    case Message::kTensor:
     case Message::kLeaf: return Message::kLeaf;
   }
   return Message::kLeaf;
@@ -56,8 +71,9 @@ bool Scan(Cursor cursor, Message kind, int depth, int64_t* count) {
       case 2: {
         const uint64_t size = cursor.Varint();
         if (!cursor.ok || size > static_cast<uint64_t>(cursor.end - cursor.at)) return true;
-        if (++*count > kMaxMessages) return false;
         const Message child = Child(kind, tag >> 3);
+        *count += child == Message::kNode ? kNodeMessages : 1;
+        if (*count > kMaxMessages) return false;
         if (child != Message::kLeaf &&
             !Scan({cursor.at, cursor.at + size}, child, depth + 1, count)) {
           return false;
@@ -65,6 +81,8 @@ bool Scan(Cursor cursor, Message kind, int depth, int64_t* count) {
         cursor.at += size;
         break;
       }
+      case 3:
+      case 4: break;  // groups are unknown fields; what they hold counts here
       default: return true;
     }
   }

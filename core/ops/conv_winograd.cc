@@ -4,12 +4,12 @@
 //
 // With T tiles, C input and K output channels there are 36 products of [T, C]
 // by [C, K]. They are computed in pieces that stay in cache: a group of tiles by
-// a chunk of output channels, all 36 positions, then the last transform. Of the
-// two other operands the smaller one is transformed as a whole beforehand, the
-// larger one piece by piece where it is used:
+// 16 output channels, all 36 positions, then the last transform. Of the two
+// operands the smaller one is transformed as a whole beforehand, the larger one
+// where it is used:
 //
-//   many tiles:  all weights, then for every group of tiles: input, products
-//   few tiles:   the whole input, then for every chunk: weights, products
+//   many tiles:  all weights; then for every group of tiles: input, products
+//   few tiles:   all input; then for every 16 output channels: weights, products
 #include <algorithm>
 #include <memory>
 #include <utility>
@@ -30,9 +30,10 @@ namespace {
 using namespace winograd;  // NOLINT
 
 constexpr int64_t kTilesPerGroup = 24;
-constexpr int64_t kColumnsPerChunk = 32;
 constexpr int64_t kSmallWork = 1 << 20;  // multiplications that stay on one thread
-constexpr size_t kMaxConstantBytes = size_t{256} << 20;
+// Transformed weights are four times as large as the weights. Beyond this size
+// reading them takes longer than transforming the weights anew.
+constexpr size_t kMaxConstantBytes = 4 << 20;
 
 struct Problem {
   int64_t batch = 0, in_channels = 0, out_channels = 0;
@@ -76,12 +77,8 @@ class WinogradConv {
     const int64_t work = tiles * kPositions * p.in_channels * p.out_channels;
     parts_ = work < kSmallWork ? 1 : Threads();
     many_tiles_ = tiles > p.out_channels;
-    groups_ = CeilDiv(tiles, kTilesPerGroup);
-    chunks_ = CeilDiv(k_blocks_ * kColumns, kColumnsPerChunk);
-    int64_t& shared = many_tiles_ ? groups_ : chunks_;
-    shared = CeilDiv(shared, parts_) * parts_;
+    groups_ = CeilDiv(CeilDiv(tiles, kTilesPerGroup), parts_) * parts_;
     groups_ = std::min(groups_, blocks_.count());
-    chunks_ = std::min(chunks_, k_blocks_);
   }
 
   size_t weights_bytes() const { return k_blocks_ * u_block_ * sizeof(float); }
@@ -95,62 +92,27 @@ class WinogradConv {
   void SetConstantWeights(std::shared_ptr<const Tensor> u) { constant_ = std::move(u); }
 
   size_t PlanWorkspace() {
-    WorkspacePlan plan;
-    const int64_t block_bytes = CeilDiv(blocks_.count(), groups_);
-    const int64_t v_group = kPositions * block_bytes * (kRows * p_.in_channels + kGap);
-    const int64_t v_all = kPositions * (blocks_.first(blocks_.count()) * p_.in_channels +
-                                        blocks_.count() * kGap);
-    const int64_t chunk = CeilDiv(k_blocks_, chunks_);
+    const int64_t group_blocks = CeilDiv(blocks_.count(), groups_);
+    const int64_t group_size = kPositions * group_blocks * (kRows * p_.in_channels + kGap);
     const bool own_weights = constant_ == nullptr;
-    if (many_tiles_ && own_weights) shared_at_ = plan.Add(weights_bytes());
-    if (!many_tiles_) shared_at_ = plan.Add(v_all * sizeof(float));
-    WorkspacePlan part;
-    if (many_tiles_) operand_at_ = part.Add(v_group * sizeof(float));
-    if (!many_tiles_ && own_weights) operand_at_ = part.Add(chunk * u_block_ * sizeof(float));
-    product_at_ = part.Add(chunk * block_bytes * kRows * kProductRow * sizeof(float));
+    WorkspacePlan plan, part;
+    if (many_tiles_) {
+      if (own_weights) shared_at_ = plan.Add(weights_bytes());
+      operand_at_ = part.Add(group_size * sizeof(float));
+    } else {
+      shared_at_ = plan.Add(BlockOffset(blocks_.count()) * sizeof(float));
+      if (own_weights) operand_at_ = part.Add(u_block_ * sizeof(float));
+    }
+    product_at_ = part.Add(group_blocks * kRows * kProductRow * sizeof(float));
     part_bytes_ = part.bytes();
     parts_at_ = plan.Add(part_bytes_ * parts_);
     return plan.bytes();
   }
 
-  void Run(const Arguments& a) const {
-    float* shared = At<float>(a.workspace, shared_at_);
-    if (many_tiles_) {
-      if (constant_ == nullptr) TransformWeights(a.w, shared);
-      const float* u = constant_ == nullptr ? shared : constant_->data<float>();
-      ForParts(groups_, [&](int64_t group, int64_t part) {
-        float* v = PartAt(a, part, operand_at_);
-        const int64_t begin = FirstBlock(group), end = FirstBlock(group + 1);
-        TransformTiles(a.x, begin, end, 0, p_.in_channels / kLane, v);
-        for (int64_t c = 0; c < chunks_; ++c) {
-          MultiplyPiece(a, begin, end, c, v, u + FirstK(c) * u_block_, part);
-        }
-      });
-      return;
-    }
-    const int64_t channel_blocks = p_.in_channels / kLane;
-    ParallelFor(blocks_.count() * channel_blocks, parts_ == 1 ? INT64_MAX : 8,
-                [&](int64_t begin, int64_t end) { TransformShare(a.x, begin, end, shared); });
-    ForParts(chunks_, [&](int64_t c, int64_t part) {
-      const float* u = constant_ == nullptr ? nullptr
-                                            : constant_->data<float>() + FirstK(c) * u_block_;
-      if (u == nullptr) {
-        float* own = PartAt(a, part, operand_at_);
-        for (int64_t k = FirstK(c); k < FirstK(c + 1); ++k) {
-          TransformBlock(a.w, k, own + (k - FirstK(c)) * u_block_);
-        }
-        u = own;
-      }
-      for (int64_t group = 0; group < groups_; ++group) {
-        const int64_t begin = FirstBlock(group), end = FirstBlock(group + 1);
-        MultiplyPiece(a, begin, end, c, shared + BlockOffset(begin), u, part);
-      }
-    });
-  }
+  void Run(const Arguments& a) const { return many_tiles_ ? RunManyTiles(a) : RunFewTiles(a); }
 
  private:
   int64_t FirstBlock(int64_t group) const { return blocks_.count() * group / groups_; }
-  int64_t FirstK(int64_t chunk) const { return k_blocks_ * chunk / chunks_; }
   // Of a block of tiles in the transformed input: [block][position][C/8][tile][8].
   int64_t BlockOffset(int64_t block) const {
     return kPositions * (blocks_.first(block) * p_.in_channels + block * kGap);
@@ -160,6 +122,39 @@ class WinogradConv {
   }
   float* PartAt(const Arguments& a, int64_t part, size_t offset) const {
     return At<float>(a.workspace, parts_at_ + part * part_bytes_ + offset);
+  }
+
+  void RunManyTiles(const Arguments& a) const {
+    float* own = At<float>(a.workspace, shared_at_);
+    if (constant_ == nullptr) TransformWeights(a.w, own);
+    const float* u = constant_ == nullptr ? own : constant_->data<float>();
+    ForParts(groups_, [&](int64_t group, int64_t part) {
+      float* v = PartAt(a, part, operand_at_);
+      const int64_t begin = FirstBlock(group), end = FirstBlock(group + 1);
+      for (int64_t c = 0; c < p_.in_channels / kLane; ++c) TransformTiles(a.x, begin, end, c, v);
+      for (int64_t k = 0; k < k_blocks_; ++k) {
+        MultiplyPiece(a, begin, end, k, v, u + k * u_block_, PartAt(a, part, product_at_));
+      }
+    });
+  }
+
+  void RunFewTiles(const Arguments& a) const {
+    float* v = At<float>(a.workspace, shared_at_);
+    ParallelFor(p_.in_channels / kLane, parts_ == 1 ? INT64_MAX : 1,
+                [&](int64_t begin, int64_t end) {
+                  for (int64_t c = begin; c < end; ++c) {
+                    TransformTiles(a.x, 0, blocks_.count(), c, v);
+                  }
+                });
+    ForParts(k_blocks_, [&](int64_t k, int64_t part) {
+      float* own = PartAt(a, part, operand_at_);
+      if (constant_ == nullptr) TransformBlock(a.w, k, own);
+      const float* u = constant_ == nullptr ? own : constant_->data<float>() + k * u_block_;
+      for (int64_t group = 0; group < groups_; ++group) {
+        const int64_t begin = FirstBlock(group), end = FirstBlock(group + 1);
+        MultiplyPiece(a, begin, end, k, v + BlockOffset(begin), u, PartAt(a, part, product_at_));
+      }
+    });
   }
 
   // body(i, part) for every i < n; the i of one part run in order.
@@ -220,62 +215,38 @@ class WinogradConv {
     }
   }
 
-  // Channel blocks [from, to) of the blocks of tiles [begin, end); v is where
-  // block `begin` starts.
-  void TransformTiles(const float* x, int64_t begin, int64_t end, int64_t from, int64_t to,
-                      float* v) const {
+  // Channel block c of the blocks of tiles [begin, end); v is where block
+  // `begin` starts.
+  void TransformTiles(const float* x, int64_t begin, int64_t end, int64_t c, float* v) const {
     const int64_t plane = p_.in_h * p_.in_w * kLane, channel_blocks = p_.in_channels / kLane;
-    for (int64_t c = from; c < to; ++c) {
-      TileCursor tile(blocks_.first(begin), rows_, columns_);
-      for (int64_t b = begin; b < end; ++b) {
-        const int rows = blocks_.rows(b);
-        const int64_t stride = PositionStride(b);
-        float* out = v + BlockOffset(b) - BlockOffset(begin) + c * rows * kLane;
-        for (int r = 0; r < rows; ++r, tile.Next()) {
-          const float* from = x + (tile.n * channel_blocks + c) * plane;
-          TransformInput(from, p_.in_h, p_.in_w, tile.y * kTile - p_.pad_h,
-                         tile.x * kTile - p_.pad_w, out + r * kLane, stride);
-          PrefetchTile(from + plane + (tile.y * p_.in_w + tile.x) * kTile * kLane, p_.in_w);
-        }
+    TileCursor tile(blocks_.first(begin), rows_, columns_);
+    for (int64_t b = begin; b < end; ++b) {
+      const int rows = blocks_.rows(b);
+      float* out = v + BlockOffset(b) - BlockOffset(begin) + c * rows * kLane;
+      for (int r = 0; r < rows; ++r, tile.Next()) {
+        const float* from = x + (tile.n * channel_blocks + c) * plane;
+        TransformInput(from, p_.in_h, p_.in_w, tile.y * kTile - p_.pad_h,
+                       tile.x * kTile - p_.pad_w, out + r * kLane, PositionStride(b));
+        PrefetchTile(from + plane + (tile.y * p_.in_w + tile.x) * kTile * kLane, p_.in_w);
       }
     }
   }
 
-  // A share [begin, end) of all pairs (channel block, block of tiles).
-  void TransformShare(const float* x, int64_t begin, int64_t end, float* v) const {
-    const int64_t count = blocks_.count();
-    while (begin < end) {
-      const int64_t c = begin / count, first = begin % count;
-      const int64_t last = std::min(count, first + end - begin);
-      TransformTiles(x, first, last, c, c + 1, v + BlockOffset(first));
-      begin += last - first;
-    }
-  }
-
-  // Blocks of tiles [begin, end) by the output channels of a chunk, to y.
-  void MultiplyPiece(const Arguments& a, int64_t begin, int64_t end, int64_t chunk, const float* v,
-                     const float* u, int64_t part) const {
-    float* product = PartAt(a, part, product_at_);
+  // Blocks of tiles [begin, end) by block k of output channels, to y.
+  void MultiplyPiece(const Arguments& a, int64_t begin, int64_t end, int64_t k, const float* v,
+                     const float* u, float* product) const {
     const int64_t first = blocks_.first(begin), tiles = blocks_.first(end) - first;
-    const int64_t k_begin = FirstK(chunk), k_end = FirstK(chunk + 1);
-    const int64_t channel_blocks = p_.in_channels / kLane;
     for (int position = 0; position < kPositions; ++position) {
-      for (int64_t k = k_begin; k < k_end; ++k) {
-        const float* u_panel = u + (k - k_begin) * u_block_ + position * u_position_;
-        float* m = product + (k - k_begin) * tiles * kProductRow + position * kColumns;
-        for (int64_t b = begin; b < end; ++b) {
-          MultiplyChannels(
-              blocks_.rows(b),
-              v + BlockOffset(b) - BlockOffset(begin) + position * PositionStride(b), u_panel,
-              channel_blocks, m + (blocks_.first(b) - first) * kProductRow);
-        }
+      for (int64_t b = begin; b < end; ++b) {
+        const float* block = v + BlockOffset(b) - BlockOffset(begin);
+        MultiplyChannels(blocks_.rows(b), block + position * PositionStride(b),
+                         u + position * u_position_, p_.in_channels / kLane,
+                         product + (blocks_.first(b) - first) * kProductRow + position * kColumns);
       }
     }
-    const int64_t last = std::min(k_end * kColumns, p_.out_channels) / kLane;
-    for (int64_t k = k_begin * kColumns / kLane; k < last; ++k) {
-      const int64_t local = k - k_begin * kColumns / kLane;
-      const float* m = product + local / 2 * tiles * kProductRow + local % 2 * kLane;
-      StoreTiles(a, first, tiles, k, m);
+    const int64_t out_blocks = p_.out_channels / kLane;
+    for (int half = 0; half < 2 && 2 * k + half < out_blocks; ++half) {
+      StoreTiles(a, first, tiles, 2 * k + half, product + half * kLane);
     }
   }
 
@@ -290,7 +261,6 @@ class WinogradConv {
       const int64_t at =
           (((tile.n * out_blocks + k) * p_.out_h + y) * p_.out_w + x) * kLane;
       const float* residual = a.residual == nullptr ? nullptr : a.residual + at;
-      PrefetchTile(a.y + at + p_.out_h * p_.out_w * kLane, p_.out_w);
       const int height = static_cast<int>(std::min<int64_t>(kTile, p_.out_h - y));
       const int width = static_cast<int>(std::min<int64_t>(kTile, p_.out_w - x));
       if (height == kTile && width == kTile && residual == nullptr) {
@@ -323,7 +293,7 @@ class WinogradConv {
   int64_t rows_, columns_;  // tiles of an image
   RowBlocks blocks_;        // of tiles
   int64_t k_blocks_, u_position_, u_block_;
-  int64_t parts_ = 1, groups_ = 1, chunks_ = 1;
+  int64_t parts_ = 1, groups_ = 1;  // groups of blocks of tiles
   bool many_tiles_ = false;
   std::shared_ptr<const Tensor> constant_;
   size_t shared_at_ = 0, operand_at_ = 0, product_at_ = 0, part_bytes_ = 0, parts_at_ = 0;
@@ -333,7 +303,7 @@ absl::Status NotServed(const KernelRequest& r) {
   return NodeUnimplemented(r.node, "not a convolution that Winograd's algorithm speeds up");
 }
 
-// A kernel with activations `x_input` to output 0 and weights in input 1.
+// From activations in input 0 and weights in input 1 to output 0.
 Kernel MakeKernel(const KernelRequest& r, const Problem& p, const WinogradEpilogue& epilogue,
                   bool with_bias) {
   auto conv = std::make_shared<WinogradConv>(p, epilogue);

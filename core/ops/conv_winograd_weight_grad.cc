@@ -30,7 +30,7 @@ using namespace winograd;  // NOLINT
 
 constexpr int64_t kGroup = 64;        // input channels that lie together
 constexpr int64_t kBlocksPerPiece = 2;  // blocks of 16 output channels
-constexpr int64_t kTilesPerChunk = 48;
+constexpr int64_t kTilesPerChunk = 64;
 constexpr int64_t kMaxChunkBytes = 24 << 20;  // of V and Z, with many channels
 constexpr int64_t kSmallWork = 1 << 20;  // multiplications that stay on one thread
 
@@ -118,9 +118,10 @@ class WinogradWeightGrad {
     float* out = v + VGroup(group) + c * kLane % kGroup;
     TileCursor tile(begin, rows_, columns_);
     for (int64_t t = begin; t < end; ++t, tile.Next(), out += width) {
-      TransformInput(x + (tile.n * (c_ / kLane) + c) * plane, w.in[0], w.in[1],
-                     tile.y * kTile - w.pads_begin[0], tile.x * kTile - w.pads_begin[1], out,
-                     stride);
+      const float* from = x + (tile.n * (c_ / kLane) + c) * plane;
+      TransformInput(from, w.in[0], w.in[1], tile.y * kTile - w.pads_begin[0],
+                     tile.x * kTile - w.pads_begin[1], out, stride);
+      PrefetchTile(from + plane + (tile.y * w.in[1] + tile.x) * kTile * kLane, w.in[1]);
     }
   }
 
@@ -133,8 +134,10 @@ class WinogradWeightGrad {
     Vec<float> sum = {};
     TileCursor tile(begin, rows_, columns_);
     for (int64_t t = begin; t < end; ++t, tile.Next(), out += kColumns) {
-      sum += TransformOutputGrad(dy + (tile.n * (k_ / kLane) + k) * plane, w.out[0], w.out[1],
-                                 tile.y * kTile, tile.x * kTile, out, z_position_);
+      const float* from = dy + (tile.n * (k_ / kLane) + k) * plane;
+      sum += TransformOutputGrad(from, w.out[0], w.out[1], tile.y * kTile, tile.x * kTile, out,
+                                 z_position_);
+      PrefetchTile(from + plane + (tile.y * w.out[1] + tile.x) * kTile * kLane, w.out[1]);
     }
     return sum;
   }
@@ -167,12 +170,12 @@ class WinogradWeightGrad {
   void StoreGrad(int64_t c, int64_t k, float* dw, const LoadProduct& load) const {
     const int64_t row = c_ * kTaps;
     for (int half = 0; half < 2 && k * kColumns + half * kLane < k_; ++half) {
+      float* out = dw + (k * kColumns + half * kLane) * row + c * kTaps;
       Vec<float> taps[kLane * kTaps];
       for (int i = 0; i < kLane; ++i) {
         TransformFilterGrad([&](int p) { return load(i, p * kColumns + half * kLane); },
                             taps + i * kTaps);
       }
-      float* out = dw + (k * kColumns + half * kLane) * row + c * kTaps;
       for (int i = 0; i < kTaps; ++i) {
         Transpose(taps + i * kLane);
         for (int r = 0; r < kLane; ++r) Store(out + r * row + i * kLane, taps[i * kLane + r]);

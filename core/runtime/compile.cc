@@ -271,8 +271,9 @@ class Compiler {
 
   absl::Status AddStep(const Node& node, Kernel kernel, std::vector<int> inputs,
                        const std::vector<ValueSpec>& outputs) {
+    // Strings own memory, so they cannot live in the arena.
     const bool known = std::all_of(outputs.begin(), outputs.end(), [](const ValueSpec& o) {
-      return !o.present() || o.shape.has_value();
+      return !o.present() || (o.shape.has_value() && o.dtype != DType::kString);
     });
     if (!known) {
       AddDynamic(node, inputs, {});

@@ -9,6 +9,7 @@
 
 #include "tests/support/command.h"
 #include "tests/support/paths.h"
+#include "tests/support/scratch.h"
 
 namespace onward {
 namespace {

@@ -10,7 +10,7 @@
 #include "core/onnx_io/model.h"
 #include "core/onnx_io/proto.h"
 #include "tests/support/command.h"
-#include "tests/support/paths.h"
+#include "tests/support/scratch.h"
 #include "trainer/npy.h"
 
 namespace onward {

@@ -15,6 +15,7 @@
 #include "core/onnx_io/tensor_file.h"
 #include "tests/support/command.h"
 #include "tests/support/paths.h"
+#include "tests/support/scratch.h"
 #include "trainer/dataset.h"
 #include "trainer/feeding.h"
 #include "training_info/author.h"

@@ -4,17 +4,10 @@
 #include <sys/wait.h>
 
 #include <cstdlib>
-#include <fstream>
-#include <iterator>
 
-#include "tests/support/paths.h"
+#include "tests/support/scratch.h"
 
 namespace onward {
-
-std::string FileBytes(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
-}
 
 CommandResult RunOnward(const std::string& binary, const std::string& arguments) {
   const std::string folder = TemporaryFolder();

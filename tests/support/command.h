@@ -16,8 +16,6 @@ struct CommandResult {
 // Runs `onward ARGUMENTS` (a shell line) and waits.
 CommandResult RunOnward(const std::string& binary, const std::string& arguments);
 
-std::string FileBytes(const std::string& path);
-
 }  // namespace onward
 
 #endif  // ONWARD_TESTS_SUPPORT_COMMAND_H_

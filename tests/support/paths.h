@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where tests find shared models and data, and where they write.
+// Where tests find shared models and data.
 #ifndef ONWARD_TESTS_SUPPORT_PATHS_H_
 #define ONWARD_TESTS_SUPPORT_PATHS_H_
 
@@ -9,9 +9,6 @@ namespace onward {
 
 // The path of something below the shared folder; "" where it is absent.
 std::string SharedPath(const std::string& relative);
-
-// A new empty folder, removed when the test program ends.
-std::string TemporaryFolder();
 
 }  // namespace onward
 

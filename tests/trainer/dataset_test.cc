@@ -6,10 +6,13 @@
 #include <jpeglib.h>
 
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 
 #include "absl/strings/str_cat.h"
-#include "tests/trainer/scratch.h"
+#include "tests/support/paths.h"
+#include "tests/support/scratch.h"
+#include "tests/trainer/deflate.h"
 #include "trainer/npy.h"
 #include "trainer/picture.h"
 
@@ -430,8 +433,8 @@ TEST(ConvertTensor, KeepsValuesOrSaysWhyNot) {
 class SharedDataTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (SharedData("").empty()) {
-      GTEST_SKIP() << "ONWARD_SHARED is not set: the real data sets are not tested";
+    if (SharedPath("datasets").empty()) {
+      GTEST_SKIP() << "the shared data sets are absent";
     }
   }
   std::string DescribeSpec(const std::string& spec) {
@@ -441,7 +444,7 @@ class SharedDataTest : public ::testing::Test {
 };
 
 TEST_F(SharedDataTest, ReadsMnist) {
-  const std::string spec = "mnist:" + SharedData("mnist");
+  const std::string spec = "mnist:" + SharedPath("datasets/mnist");
   EXPECT_EQ(DescribeSpec(spec), "60000 examples, x float [1, 28, 28], y int64 [], 10 classes");
   const auto data = ParseDataSpec(spec, Split::kTest);
   ASSERT_TRUE(data.ok()) << data.status();
@@ -452,12 +455,12 @@ TEST_F(SharedDataTest, ReadsMnist) {
 }
 
 TEST_F(SharedDataTest, ReadsTables) {
-  EXPECT_EQ(DescribeSpec("csv:" + SharedData("digits-8x8/digits.csv.gz") + "?label=-1&shape=1x8x8"),
+  EXPECT_EQ(DescribeSpec("csv:" + SharedPath("datasets/digits-8x8/digits.csv.gz") + "?label=-1&shape=1x8x8"),
             "1797 examples, x float [1, 8, 8], y int64 [], 10 classes");
-  EXPECT_EQ(DescribeSpec("csv:" + SharedData("uci-tabular/iris.csv")),
+  EXPECT_EQ(DescribeSpec("csv:" + SharedPath("datasets/uci-tabular/iris.csv")),
             "150 examples, x float [4], y int64 [], 3 classes");
   const std::string housing =
-      "csv:" + SharedData("california-housing/housing.csv.gz") + "?label=median_house_value";
+      "csv:" + SharedPath("datasets/california-housing/housing.csv.gz") + "?label=median_house_value";
   EXPECT_THAT(DescribeSpec(housing),
               HasSubstr("column 'ocean_proximity': 'NEAR BAY' is not a number"));
   EXPECT_EQ(DescribeSpec(housing + "&drop=ocean_proximity&missing=skip"),
@@ -465,7 +468,7 @@ TEST_F(SharedDataTest, ReadsTables) {
 }
 
 TEST_F(SharedDataTest, ReadsCifar) {
-  EXPECT_EQ(DescribeSpec("cifar:" + SharedData("cifar10-subset/train_4000.bin.gz")),
+  EXPECT_EQ(DescribeSpec("cifar:" + SharedPath("datasets/cifar10-subset/train_4000.bin.gz")),
             "4000 examples, x float [3, 32, 32], y int64 [], 10 classes");
 }
 

@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <limits>
 
-#include "tests/trainer/scratch.h"
+#include "tests/support/scratch.h"
 
 namespace onward {
 namespace {

@@ -4,7 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/trainer/scratch.h"
+#include "tests/support/scratch.h"
+#include "tests/trainer/deflate.h"
 
 namespace onward {
 namespace {

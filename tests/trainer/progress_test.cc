@@ -6,7 +6,7 @@
 
 #include <cstdio>
 
-#include "tests/trainer/scratch.h"
+#include "tests/support/scratch.h"
 
 namespace onward {
 namespace {

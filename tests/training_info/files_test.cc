@@ -8,7 +8,7 @@
 
 #include "core/device/cpu.h"
 #include "onnx/onnx_pb.h"
-#include "tests/support/paths.h"
+#include "tests/support/scratch.h"
 #include "tests/support/text_model.h"
 #include "training_info/author.h"
 

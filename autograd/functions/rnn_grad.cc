@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bodies of RNNGrad, GRUGrad and LSTMGrad: backwards through the steps for the
+// derivatives of the gates' arguments, then one product for all steps each.
+#include <utility>
+
+#include "autograd/functions.h"
+#include "autograd/functions/rnn.h"
+
+namespace onward {
+namespace {
+
+// The inputs of a Grad call behind the standard ones; dys may be undefined.
+struct Kept {
+  Expr y, gates, cells, dy, dy_h, dy_c;
+};
+
+Kept KeptOf(const RnnCall& rnn, const std::vector<Expr>& in) {
+  size_t i = rnn.standard_inputs();
+  Kept k;
+  k.y = Argument(in, i++);
+  k.gates = Argument(in, i++);
+  if (rnn.lstm()) k.cells = Argument(in, i++);
+  k.dy = Argument(in, i++);
+  k.dy_h = Argument(in, i++);
+  if (rnn.lstm()) k.dy_c = Argument(in, i++);
+  return k;
+}
+
+// Gradients for one direction.
+struct DirectionGrads {
+  Expr for_w;  // [T, B, gates*H]: of the gates' arguments, as W's product sees them
+  Expr dr;     // [gates*H, H]
+  Expr dwb, drb, dh0, dc0, dp;
+};
+
+class Backward {
+ public:
+  Backward(const RnnCall& rnn, const std::vector<Expr>& in, const Kept& kept, int64_t direction)
+      : rnn_(rnn), d_(direction), v_(ValuesOf(rnn, in, kept.y, direction)) {
+    gates_ = At(kept.gates, d_);
+    if (rnn.lstm()) cells_ = At(kept.cells, d_);
+    if (kept.dy.defined()) {
+      dy_ = Gather(rnn.batch_major ? Transpose(kept.dy, {1, 2, 0, 3}) : kept.dy,
+                   kept.dy.builder().Int(d_), 1);
+    }
+    dh_ = State(kept.dy_h);
+    if (rnn.lstm()) dc_ = State(kept.dy_c);
+  }
+
+  DirectionGrads Run() {
+    if (rnn_.lstm()) return Lstm();
+    return rnn_.gru() ? Gru() : Rnn();
+  }
+
+ private:
+  Expr State(const Expr& given) const {
+    if (!given.defined()) return ZerosLike(At(v_.y, 0));
+    return Gather(given, given.builder().Int(d_), rnn_.batch_major ? 1 : 0);
+  }
+  Expr ActiveAt(int64_t t) const { return v_.active.defined() ? At(v_.active, t) : Expr(); }
+  // dh of step t, what later steps and Y give.
+  Expr StateGrad(int64_t t) const { return dy_.defined() ? dh_ + At(dy_, t) : dh_; }
+  // A gradient that passes steps after the end of a sequence unchanged.
+  Expr Passed(const Expr& next, const Expr& now, int64_t t) const {
+    return v_.active.defined() ? Where(ActiveAt(t), next, now) : next;
+  }
+  // sum over the steps of da^T * b
+  static Expr Product(const Expr& da, const Expr& b) {
+    return ReduceSum(MatMul(Transpose(da, {0, 2, 1}), b), {0}, false);
+  }
+  static Expr SumAll(const Expr& da) { return ReduceSum(da, {0, 1}, false); }
+
+  // h = F(a);  da = dh * F'(a)
+  DirectionGrads Rnn() {
+    const Expr slope = Slope(0, gates_);
+    std::vector<Expr> das(rnn_.steps);
+    for (int64_t s = rnn_.steps - 1; s >= 0; --s) {
+      const int64_t t = rnn_.Step(d_, s);
+      das[t] = Masked(StateGrad(t) * At(slope, t), ActiveAt(t));
+      dh_ = Passed(MatMul(das[t], v_.r), dh_, t);
+    }
+    DirectionGrads g;
+    g.for_w = Stack(das);
+    g.dr = Product(g.for_w, v_.last);
+    g.dwb = g.drb = SumAll(g.for_w);
+    g.dh0 = dh_;
+    return g;
+  }
+
+  // h = (1-z)*g + z*hp;  dz = dh*(hp - g), dg = dh*(1-z), dhp = dh*z + ...
+  // The candidate's argument holds r*q, q = hp*R + Rb:  dr = da*q, dq = da*r;
+  // or (r*hp)*R:  e = da*R, dr = e*hp, dhp += e*r.
+  DirectionGrads Gru() {
+    const std::vector<Expr> a = Parts(gates_, rnn_.width());
+    const Expr z = Value(0, a[0]), r = Value(0, a[1]), g = Value(1, a[2]);
+    const bool linear = rnn_.linear_before_reset;
+    const Expr to_z = (v_.last - g) * Slope(0, a[0], z), to_g = (1 - z) * Slope(1, a[2], g);
+    const Expr to_r = (linear ? a[3] : v_.last) * Slope(0, a[1], r);
+    GraphBuilder& b = z.builder();
+    const std::vector<Expr> weights =
+        b.Ops("Split", {v_.r}, 3, {{"axis", 0}, {"num_outputs", 3}});
+    std::vector<Expr> for_w(rnn_.steps), dqs(rnn_.steps);
+    for (int64_t s = rnn_.steps - 1; s >= 0; --s) {
+      const int64_t t = rnn_.Step(d_, s);
+      const Expr dh = StateGrad(t), dz = dh * At(to_z, t), dg = dh * At(to_g, t);
+      const Expr dq = linear ? dg * At(r, t) : dg;
+      const Expr e = MatMul(dq, weights[2]);
+      const Expr dr = (linear ? dg : e) * At(to_r, t);
+      const Expr last = dh * At(z, t) + (linear ? e : e * At(r, t)) + MatMul(dz, weights[0]) +
+                        MatMul(dr, weights[1]);
+      for_w[t] = Masked(Concat({dz, dr, dg}, -1), ActiveAt(t));
+      dqs[t] = Masked(dq, ActiveAt(t));
+      dh_ = Passed(last, dh_, t);
+    }
+    DirectionGrads grads;
+    grads.for_w = Stack(for_w);
+    const std::vector<Expr> parts = Parts(grads.for_w, 3);
+    const Expr zr = Concat({parts[0], parts[1]}, -1), dq = Stack(dqs);
+    grads.dr = Concat({Product(zr, v_.last), Product(dq, linear ? v_.last : r * v_.last)}, 0);
+    grads.dwb = SumAll(grads.for_w);
+    grads.drb = SumAll(Concat({zr, dq}, -1));
+    grads.dh0 = dh_;
+    return grads;
+  }
+
+  // C = f*Cp + i*g, h = o * H(C);  with dC summed over both its uses
+  //   do = dh*H(C), dC += dh*o*H'(C), di = dC*g, df = dC*Cp, dg = dC*i, dCp = dC*f.
+  // Peepholes: the arguments hold Pi*Cp, Pf*Cp and Po*C. input_forget: f = 1 - i.
+  DirectionGrads Lstm() {
+    const std::vector<Expr> a = Parts(gates_, 4);
+    const Expr i = Value(0, a[0]), o = Value(0, a[1]), g = Value(1, a[3]);
+    const Expr f = rnn_.input_forget ? 1 - i : Value(0, a[2]);
+    const Expr out = Value(2, cells_), last = LastCells();
+    const Expr to_o = out * Slope(0, a[1], o), to_c = o * Slope(2, cells_, out);
+    const Expr to_i = (rnn_.input_forget ? g - last : g) * Slope(0, a[0], i);
+    const Expr to_f = rnn_.input_forget ? ZerosLike(last) : last * Slope(0, a[2], f);
+    const Expr to_g = i * Slope(1, a[3], g);
+    std::vector<Expr> das(rnn_.steps), peep;
+    if (v_.p.defined()) peep = Parts(v_.p, 3);
+    for (int64_t s = rnn_.steps - 1; s >= 0; --s) {
+      const int64_t t = rnn_.Step(d_, s);
+      const Expr dh = StateGrad(t), d_o = dh * At(to_o, t);
+      Expr dc = dc_ + dh * At(to_c, t);
+      if (v_.p.defined()) dc = dc + d_o * peep[1];
+      const Expr di = dc * At(to_i, t), df = dc * At(to_f, t), dg = dc * At(to_g, t);
+      Expr before = dc * At(f, t);
+      if (v_.p.defined()) before = before + di * peep[0] + df * peep[2];
+      das[t] = Masked(Concat({di, d_o, df, dg}, -1), ActiveAt(t));
+      dh_ = Passed(MatMul(das[t], v_.r), dh_, t);
+      dc_ = Passed(before, dc_, t);
+    }
+    DirectionGrads grads;
+    grads.for_w = Stack(das);
+    grads.dr = Product(grads.for_w, v_.last);
+    grads.dwb = grads.drb = SumAll(grads.for_w);
+    grads.dh0 = dh_;
+    grads.dc0 = dc_;
+    if (v_.p.defined()) {
+      const std::vector<Expr> da = Parts(grads.for_w, 4);
+      grads.dp =
+          Concat({SumAll(da[0] * last), SumAll(da[1] * cells_), SumAll(da[2] * last)}, 0);
+    }
+    return grads;
+  }
+
+  // C before each step. Where a sequence starts at its own end, that is C0.
+  Expr LastCells() const {
+    std::vector<Expr> last(rnn_.steps);
+    Expr c = v_.c0;
+    for (int64_t s = 0; s < rnn_.steps; ++s) {
+      const int64_t t = rnn_.Step(d_, s);
+      last[t] = c;
+      const Expr cell = At(cells_, t);
+      c = v_.active.defined() ? Where(ActiveAt(t), cell, c) : cell;
+    }
+    return Stack(last);
+  }
+
+  Expr Value(int i, const Expr& a) const { return rnn_.function(d_, i).Value(a); }
+  Expr Slope(int i, const Expr& a, const Expr& y) const {
+    return rnn_.function(d_, i).Slope(a, y);
+  }
+  Expr Slope(int i, const Expr& a) const { return Slope(i, a, Value(i, a)); }
+
+  const RnnCall& rnn_;
+  const int64_t d_;
+  const RnnValues v_;
+  Expr gates_, cells_, dy_, dh_, dc_;
+};
+
+}  // namespace
+
+std::vector<Expr> RnnGradBody(GraphBuilder& b, const Node& call, const std::vector<Expr>& in) {
+  const std::optional<RnnCall> rnn = ReadRnnCall(b, call, in[0]);
+  if (!rnn) return {};
+  const Kept kept = KeptOf(*rnn, in);
+  if (!kept.y.defined() || !kept.gates.defined() || (rnn->lstm() && !kept.cells.defined())) {
+    FailAt(b, call, "Y or what the forward pass kept is missing");
+    return {};
+  }
+  Expr dx;
+  std::vector<Expr> dw, dr, db, dh0, dc0, dp;
+  for (int64_t d = 0; d < rnn->directions; ++d) {
+    const RnnValues v = ValuesOf(*rnn, in, kept.y, d);
+    const DirectionGrads g = Backward(*rnn, in, kept, d).Run();
+    const Expr part = MatMul(g.for_w, v.w);
+    dx = dx.defined() ? dx + part : part;
+    dw.push_back(ReduceSum(MatMul(Transpose(g.for_w, {0, 2, 1}), v.x), {0}, false));
+    dr.push_back(g.dr);
+    db.push_back(Concat({g.dwb, g.drb}, 0));
+    dh0.push_back(g.dh0);
+    if (rnn->lstm()) dc0.push_back(g.dc0);
+    if (g.dp.defined()) dp.push_back(g.dp);
+  }
+  const auto states = [&](const std::vector<Expr>& parts) {
+    return rnn->batch_major ? Transpose(Stack(parts), {1, 0, 2}) : Stack(parts);
+  };
+  std::vector<Expr> results = {rnn->batch_major ? Transpose(dx, {1, 0, 2}) : dx, Stack(dw),
+                               Stack(dr), Stack(db), states(dh0)};
+  if (!rnn->lstm()) return results;
+  results.push_back(states(dc0));
+  results.push_back(dp.empty() ? Expr() : Stack(dp));
+  return results;
+}
+
+}  // namespace onward
