@@ -59,7 +59,9 @@ class Curves : public testing::TestWithParam<std::string> {
 };
 
 // Within 1e-3 of PyTorch, or as near to the exact curve as PyTorch's own float
-// run stays (see make_curves.py on why that can be far).
+// run stays (see make_curves.py on why that can be far). A loss below a
+// thousandth of the first has been learned; what is left of it is compared with
+// that thousandth.
 TEST_P(Curves, FollowsPyTorch) {
   const std::vector<double> torch = Curve(json_, "losses");
   std::vector<double> exact = Curve(json_, "losses_in_double");
@@ -71,7 +73,7 @@ TEST_P(Curves, FollowsPyTorch) {
   for (size_t i = 0; i < ours.size(); ++i) {
     strayed = std::max(strayed, std::abs(torch[i] - exact[i]) / exact[i]);
     const double tolerance = std::max(1e-3, 3 * strayed);
-    EXPECT_NEAR(ours[i], exact[i], tolerance * exact[i]) << "step " << i;
+    EXPECT_NEAR(ours[i], exact[i], tolerance * std::max(exact[i], 1e-3 * exact[0])) << "step " << i;
   }
 }
 
