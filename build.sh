@@ -3,7 +3,7 @@
 #   ./build.sh build            the library and build/onward
 #   ./build.sh test             builds and runs every test
 #   ./build.sh demo             trains, resumes, exports and fine-tunes a model on real images
-#   ./build.sh bench [ARGS...]  builds and runs benchmarks/run.sh
+#   ./build.sh bench [OUT]      builds and runs benchmarks/run.sh
 # ONWARD_CACHE names the folder for third-party builds and data (default ~/.cache/onward).
 set -euo pipefail
 cd "$(dirname "$0")"

@@ -7,17 +7,16 @@
 #include <filesystem>
 #include <iostream>
 #include <map>
-#include <random>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "cli/author_flags.h"
 #include "cli/commands.h"
 #include "cli/profile.h"
+#include "cli/random_feeds.h"
 #include "core/base/parallel.h"
 #include "core/base/status.h"
 #include "core/device/cpu.h"
-#include "core/tensor/dispatch.h"
 #include "trainer/jsonl.h"
 #include "training_info/library.h"
 #include "training_info/lower.h"
@@ -29,54 +28,6 @@ namespace {
 constexpr int kWarmups = 3;
 constexpr int kProfiledRuns = 5;
 constexpr int kFewestRuns = 5;
-
-// Random values of the declared shape: normal floats, small integers (below
-// `classes` for labels).
-absl::StatusOr<Tensor> RandomFeed(const NamedType& input, int64_t batch, int64_t classes, std::mt19937_64* random) {
-  if (!input.type.has_rank || input.type.dtype == DType::kUndefined) {
-    return absl::InvalidArgumentError(absl::StrCat("input '", input.name, "' declares no shape"));
-  }
-  Shape shape;
-  for (int i = 0; i < input.type.rank(); ++i) {
-    const Dim& d = input.type.dims[i];
-    if (!d.known() && i > 0 && d.symbol != input.type.dims[0].symbol) {
-      return absl::InvalidArgumentError(absl::StrCat("input '", input.name, "' (", input.type.ToString(),
-                                                     ") has an open size beside the batch; bench needs fixed ones"));
-    }
-    shape.push_back(d.known() ? d.value : batch);
-  }
-  Tensor t = Tensor::Zeros(input.type.dtype, shape);
-  std::normal_distribution<double> normal;
-  DispatchFloating(t.dtype(), [&]<typename T>() {
-    for (int64_t i = 0; i < t.elements(); ++i) t.data<T>()[i] = FromDouble<T>(normal(*random));
-  });
-  DispatchIntegral(t.dtype(), [&]<typename T>() {
-    for (int64_t i = 0; i < t.elements(); ++i) t.data<T>()[i] = FromDouble<T>(static_cast<double>((*random)() % static_cast<uint64_t>(std::max<int64_t>(1, classes))));
-  });
-  return t;
-}
-
-// Token ids must lie in the embedding's rows; anything else takes small numbers.
-int64_t IntegerBound(const Graph& graph, const std::string& input) {
-  for (const Node& node : graph.nodes) {
-    if (node.Is("Gather") && node.inputs.size() == 2 && node.inputs[1] == input) {
-      auto it = graph.initializers.find(node.inputs[0]);
-      if (it != graph.initializers.end()) return it->second.shape()[0];
-    }
-  }
-  return 2;
-}
-
-absl::StatusOr<TensorMap> RandomFeeds(const std::vector<NamedType>& inputs, const Graph& graph, int64_t batch,
-                                      const std::string& label, int64_t classes) {
-  std::mt19937_64 random(0);
-  TensorMap feeds;
-  for (const NamedType& in : inputs) {
-    ONWARD_ASSIGN_OR_RETURN(feeds[in.name],
-                            RandomFeed(in, batch, in.name == label ? classes : IntegerBound(graph, in.name), &random));
-  }
-  return feeds;
-}
 
 struct Bench {
   std::function<absl::Status(const RunOptions&)> once;
@@ -106,7 +57,7 @@ absl::StatusOr<Bench> PrepareTraining(const Args& args, Model source) {
   if (const std::string loss = training->model().Metadata(kMetaLoss); !loss.empty()) wanted.push_back(loss);
   ONWARD_ASSIGN_OR_RETURN(
       TensorMap feeds,
-      RandomFeeds(training->StepInputs(-1, wanted), training->lowered(0), args.Int("batch"),
+      RandomFeeds(training->StepInputs(-1, wanted), training->lowered(0), {.batch = args.Int("batch")},
                   training->model().Metadata(kMetaLabel), Classes(training->lowered(0), training->model().Metadata(kMetaOutput))));
   Bench bench;
   for (int k = 0; k < training->entries(); ++k) {
@@ -128,7 +79,7 @@ absl::StatusOr<Bench> PrepareTraining(const Args& args, Model source) {
 
 absl::StatusOr<Bench> PrepareInference(const Args& args, const Model& model) {
   ONWARD_ASSIGN_OR_RETURN(Graph graph, RunnableGraph(model));
-  ONWARD_ASSIGN_OR_RETURN(TensorMap feeds, RandomFeeds(graph.FeedInputs(), graph, args.Int("batch"), "", 2));
+  ONWARD_ASSIGN_OR_RETURN(TensorMap feeds, RandomFeeds(graph.FeedInputs(), graph, {.batch = args.Int("batch")}));
   CompileOptions options;
   options.device = &CpuDevice();
   options.operators = &Operators();

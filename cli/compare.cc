@@ -3,17 +3,16 @@
 // folder of expected outputs.
 #include <filesystem>
 #include <iostream>
-#include <random>
 #include <set>
 
 #include "absl/strings/str_cat.h"
 #include "cli/commands.h"
 #include "cli/compare_tensors.h"
+#include "cli/random_feeds.h"
 #include "cli/tensor_args.h"
 #include "core/base/status.h"
 #include "core/device/cpu.h"
 #include "core/runtime/executor.h"
-#include "core/tensor/dispatch.h"
 #include "trainer/jsonl.h"
 #include "training_info/library.h"
 #include "training_info/lower.h"
@@ -51,18 +50,12 @@ std::vector<std::string> CommonValues(const Graph& a, const Graph& b) {
 }
 
 absl::StatusOr<TensorMap> MissingFeeds(const Graph& graph, TensorMap feeds) {
-  std::mt19937_64 random(0);
-  std::normal_distribution<double> normal;
+  std::vector<NamedType> missing;
   for (const NamedType& in : graph.FeedInputs()) {
-    if (feeds.contains(in.name)) continue;
-    Shape shape;
-    for (const Dim& d : in.type.dims) shape.push_back(d.known() ? d.value : 1);
-    Tensor t = Tensor::Zeros(in.type.dtype, shape);
-    DispatchFloating(t.dtype(), [&]<typename T>() {
-      for (int64_t i = 0; i < t.elements(); ++i) t.data<T>()[i] = FromDouble<T>(normal(random));
-    });
-    feeds[in.name] = std::move(t);
+    if (!feeds.contains(in.name)) missing.push_back(in);
   }
+  ONWARD_ASSIGN_OR_RETURN(TensorMap drawn, RandomFeeds(missing, graph, {.batch = 1, .other = 1}));
+  feeds.merge(drawn);
   return feeds;
 }
 

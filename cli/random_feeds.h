@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Inputs for runs whose numbers do not matter.
+#ifndef ONWARD_CLI_RANDOM_FEEDS_H_
+#define ONWARD_CLI_RANDOM_FEEDS_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "core/graph/graph.h"
+#include "core/runtime/executor.h"
+
+namespace onward {
+
+struct OpenSizes {
+  int64_t batch = 1;  // of the first axis
+  int64_t other = 0;  // of further axes; 0: they have to be fixed
+};
+
+// Values of the declared shapes, the same at every call: normal floats, and
+// integers that are valid indices where `graph` uses them for a Gather from an
+// initializer, or below `classes` for the input `label`.
+absl::StatusOr<TensorMap> RandomFeeds(const std::vector<NamedType>& inputs, const Graph& graph,
+                                      OpenSizes open, const std::string& label = "",
+                                      int64_t classes = 2);
+
+}  // namespace onward
+
+#endif  // ONWARD_CLI_RANDOM_FEEDS_H_
