@@ -23,14 +23,13 @@
 #include "core/ops/winograd.h"
 #include "core/ops/winograd_gemm.h"
 #include "core/ops/winograd_transform.h"
+#include "core/ops/winograd_work.h"
 
 namespace onward {
+namespace winograd {
 namespace {
 
-using namespace winograd;  // NOLINT
-
 constexpr int64_t kTilesPerGroup = 24;
-constexpr int64_t kSmallWork = 1 << 20;  // multiplications that stay on one thread
 // Transformed weights are four times as large as the weights. Beyond this size
 // reading them takes longer than transforming the weights anew.
 constexpr size_t kMaxConstantBytes = 4 << 20;
@@ -48,8 +47,8 @@ struct Problem {
   }
   static Problem InputGrad(const ConvGeometry& g) {
     const Window& w = g.window;
-    return {g.batch, g.out_channels, g.in_channels,       w.out[0],            w.out[1],
-            w.in[0], w.in[1],        2 - w.pads_begin[0], 2 - w.pads_begin[1], true};
+    return {g.batch, g.out_channels,      g.in_channels,       w.out[0], w.out[1], w.in[0],
+            w.in[1], 2 - w.pads_begin[0], 2 - w.pads_begin[1], true};
   }
 };
 
@@ -57,7 +56,7 @@ class WinogradConv {
  public:
   struct Arguments {
     const float* x;
-    const float* w;         // null where constant
+    const float* w;         // not read where constant
     const float* bias;      // may be null
     const float* residual;  // may be null
     float* y;
@@ -85,9 +84,8 @@ class WinogradConv {
 
   // Transformed weights [K/16][position][C][16].
   void TransformWeights(const float* w, float* u) const {
-    ParallelFor(k_blocks_, 1, [&](int64_t begin, int64_t end) {
-      for (int64_t k = begin; k < end; ++k) TransformBlock(w, k, u + k * u_block_);
-    });
+    ForParts(parts_, k_blocks_,
+             [&](int64_t k, int64_t) { TransformBlock(w, k, u + k * u_block_); });
   }
   void SetConstantWeights(std::shared_ptr<const Tensor> u) { constant_ = std::move(u); }
 
@@ -128,7 +126,7 @@ class WinogradConv {
     float* own = At<float>(a.workspace, shared_at_);
     if (constant_ == nullptr) TransformWeights(a.w, own);
     const float* u = constant_ == nullptr ? own : constant_->data<float>();
-    ForParts(groups_, [&](int64_t group, int64_t part) {
+    ForParts(parts_, groups_, [&](int64_t group, int64_t part) {
       float* v = PartAt(a, part, operand_at_);
       const int64_t begin = FirstBlock(group), end = FirstBlock(group + 1);
       for (int64_t c = 0; c < p_.in_channels / kLane; ++c) TransformTiles(a.x, begin, end, c, v);
@@ -140,29 +138,15 @@ class WinogradConv {
 
   void RunFewTiles(const Arguments& a) const {
     float* v = At<float>(a.workspace, shared_at_);
-    ParallelFor(p_.in_channels / kLane, parts_ == 1 ? INT64_MAX : 1,
-                [&](int64_t begin, int64_t end) {
-                  for (int64_t c = begin; c < end; ++c) {
-                    TransformTiles(a.x, 0, blocks_.count(), c, v);
-                  }
-                });
-    ForParts(k_blocks_, [&](int64_t k, int64_t part) {
+    ForParts(parts_, p_.in_channels / kLane,
+             [&](int64_t c, int64_t) { TransformTiles(a.x, 0, blocks_.count(), c, v); });
+    ForParts(parts_, k_blocks_, [&](int64_t k, int64_t part) {
       float* own = PartAt(a, part, operand_at_);
       if (constant_ == nullptr) TransformBlock(a.w, k, own);
       const float* u = constant_ == nullptr ? own : constant_->data<float>() + k * u_block_;
       for (int64_t group = 0; group < groups_; ++group) {
         const int64_t begin = FirstBlock(group), end = FirstBlock(group + 1);
         MultiplyPiece(a, begin, end, k, v + BlockOffset(begin), u, PartAt(a, part, product_at_));
-      }
-    });
-  }
-
-  // body(i, part) for every i < n; the i of one part run in order.
-  template <typename Body>
-  void ForParts(int64_t n, const Body& body) const {
-    ParallelFor(parts_, 1, [&](int64_t begin, int64_t end) {
-      for (int64_t p = begin; p < end; ++p) {
-        for (int64_t i = n * p / parts_; i < n * (p + 1) / parts_; ++i) body(i, p);
       }
     });
   }
@@ -194,7 +178,7 @@ class WinogradConv {
     for (int r = 0; r < kLane; ++r) Prefetch(w + r * row + kLane * kTaps, kLane * kTaps);
     for (int i = 0; i < kTaps; ++i) {
       for (int r = 0; r < kLane; ++r) taps[i * kLane + r] = Load(w + r * row + i * kLane);
-      Transpose(taps + i * kLane);
+      Transpose8(taps + i * kLane);
     }
     for (int i = 0; i < kLane; ++i) {
       TransformFilter(taps + i * kTaps, u + i * kColumns, u_position_);
@@ -208,7 +192,7 @@ class WinogradConv {
       Vec<float> rows[kLane], taps[kTaps];
       for (int r = 0; r < kLane; ++r) rows[r] = Load(w + r * kTaps);
       Prefetch(w + kLane * p_.out_channels * kTaps, kLane * kTaps);
-      Transpose(rows);
+      Transpose8(rows);
       taps[0] = _mm256_i32gather_ps(w + kTaps - 1, row_offsets, sizeof(float));
       for (int t = 0; t < kLane; ++t) taps[kTaps - 1 - t] = rows[t];
       TransformFilter(taps, u + i * kColumns, u_position_);
@@ -225,8 +209,8 @@ class WinogradConv {
       float* out = v + BlockOffset(b) - BlockOffset(begin) + c * rows * kLane;
       for (int r = 0; r < rows; ++r, tile.Next()) {
         const float* from = x + (tile.n * channel_blocks + c) * plane;
-        TransformInput(from, p_.in_h, p_.in_w, tile.y * kTile - p_.pad_h,
-                       tile.x * kTile - p_.pad_w, out + r * kLane, PositionStride(b));
+        TransformInput(from, p_.in_h, p_.in_w, tile.y * kTile - p_.pad_h, tile.x * kTile - p_.pad_w,
+                       out + r * kLane, PositionStride(b));
         PrefetchTile(from + plane + (tile.y * p_.in_w + tile.x) * kTile * kLane, p_.in_w);
       }
     }
@@ -258,34 +242,39 @@ class WinogradConv {
     TileCursor tile(first, rows_, columns_);
     for (int64_t t = 0; t < tiles; ++t, tile.Next(), m += kProductRow) {
       const int64_t y = tile.y * kTile, x = tile.x * kTile;
-      const int64_t at =
-          (((tile.n * out_blocks + k) * p_.out_h + y) * p_.out_w + x) * kLane;
+      const int64_t at = (((tile.n * out_blocks + k) * p_.out_h + y) * p_.out_w + x) * kLane;
       const float* residual = a.residual == nullptr ? nullptr : a.residual + at;
+      // The next 8 channels are written next.
+      PrefetchTile(a.y + at + p_.out_h * p_.out_w * kLane, p_.out_w);
       const int height = static_cast<int>(std::min<int64_t>(kTile, p_.out_h - y));
       const int width = static_cast<int>(std::min<int64_t>(kTile, p_.out_w - x));
-      if (height == kTile && width == kTile && residual == nullptr) {
-        StoreTile<true, false>(m, bias, nullptr, a.y + at, height, width);
-      } else if (residual == nullptr) {
-        StoreTile<false, false>(m, bias, nullptr, a.y + at, height, width);
+      if (height == kTile && width == kTile) {
+        StoreTile<true>(m, bias, residual, a.y + at, height, width);
       } else {
-        StoreTile<false, true>(m, bias, residual, a.y + at, height, width);
+        StoreTile<false>(m, bias, residual, a.y + at, height, width);
       }
     }
   }
 
-  template <bool kWhole, bool kResidual>
+  template <bool kWhole>
   void StoreTile(const float* m, Vec<float> bias, const float* residual, float* y, int height,
                  int width) const {
     const Vec<float> low = Splat(epilogue_.low), high = Splat(epilogue_.high);
     const int64_t row = p_.out_w * kLane;
-    TransformProduct(m, kColumns, [&](int i, int j, Vec<float> value) {
-      if (!kWhole && (i >= height || j >= width)) return;
-      value += bias;
-      if (kResidual) value += Load(residual + i * row + j * kLane);
+    const auto store = [&](int i, int j, Vec<float> value) {
       // With these operands in this order NaN stays NaN.
-      value = _mm256_min_ps(high, _mm256_max_ps(low, value));
-      Store(y + i * row + j * kLane, value);
-    });
+      Store(y + i * row + j * kLane, _mm256_min_ps(high, _mm256_max_ps(low, value)));
+    };
+    const auto inside = [&](int i, int j) { return kWhole || (i < height && j < width); };
+    if (residual == nullptr) {
+      TransformProduct(m, kColumns, [&](int i, int j, Vec<float> value) {
+        if (inside(i, j)) store(i, j, value + bias);
+      });
+    } else {
+      TransformProduct(m, kColumns, [&](int i, int j, Vec<float> value) {
+        if (inside(i, j)) store(i, j, value + bias + Load(residual + i * row + j * kLane));
+      });
+    }
   }
 
   Problem p_;
@@ -298,10 +287,6 @@ class WinogradConv {
   std::shared_ptr<const Tensor> constant_;
   size_t shared_at_ = 0, operand_at_ = 0, product_at_ = 0, part_bytes_ = 0, parts_at_ = 0;
 };
-
-absl::Status NotServed(const KernelRequest& r) {
-  return NodeUnimplemented(r.node, "not a convolution that Winograd's algorithm speeds up");
-}
 
 // From activations in input 0 and weights in input 1 to output 0.
 Kernel MakeKernel(const KernelRequest& r, const Problem& p, const WinogradEpilogue& epilogue,
@@ -328,6 +313,29 @@ Kernel MakeKernel(const KernelRequest& r, const Problem& p, const WinogradEpilog
     return absl::OkStatus();
   };
   return kernel;
+}
+
+// Costs in multiplications of the direct kernel, per pair of an input and an
+// output channel: 36 for a tile's products, 200 for a filter's transform, 300
+// for a tile's transform of one channel.
+double CostOf(const ConvGeometry& g) {
+  const Window& w = g.window;
+  const double tiles =
+      static_cast<double>(g.batch) * CeilDiv(w.out[0], kTile) * CeilDiv(w.out[1], kTile);
+  return tiles * (36 + 300 * (1.0 / g.in_channels + 1.0 / g.out_channels)) + 200;
+}
+
+}  // namespace
+}  // namespace winograd
+
+namespace {
+
+using winograd::kLane;
+using winograd::MakeKernel;
+using winograd::Problem;
+
+absl::Status NotServed(const KernelRequest& r) {
+  return NodeUnimplemented(r.node, "not a convolution that Winograd's algorithm speeds up");
 }
 
 }  // namespace
@@ -360,8 +368,10 @@ bool WinogradServes(const ConvGeometry& g) {
 }
 
 bool WinogradPays(const ConvGeometry& g, ConvPass pass) {
-  static_cast<void>(pass);
-  return WinogradServes(g);
+  if (!WinogradServes(g)) return false;
+  // oneDNN is at its best with input gradients.
+  const double margin = pass == ConvPass::kInputGrad ? 0.8 : 0.9;
+  return winograd::CostOf(g) < margin * 9.0 * g.batch * g.window.out_elements();
 }
 
 absl::StatusOr<Kernel> AnyWinogradConv(const KernelRequest& r, const WinogradEpilogue& epilogue) {
@@ -377,6 +387,7 @@ absl::StatusOr<Kernel> AnyWinogradConv(const KernelRequest& r, const WinogradEpi
   if (residual >= 0) {
     kernel.input_layouts.resize(residual + 1);
     kernel.input_layouts[residual] = y;
+    kernel.in_place = {{0, residual}};
   }
   kernel.output_layouts = {y};
   return kernel;

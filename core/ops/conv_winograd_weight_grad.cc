@@ -22,21 +22,22 @@
 #include "core/ops/winograd.h"
 #include "core/ops/winograd_gemm.h"
 #include "core/ops/winograd_transform.h"
+#include "core/ops/winograd_work.h"
 
 namespace onward {
+namespace winograd {
 namespace {
 
-using namespace winograd;  // NOLINT
-
-constexpr int64_t kGroup = 64;        // input channels that lie together
+constexpr int64_t kGroup = 64;          // input channels that lie together
 constexpr int64_t kBlocksPerPiece = 2;  // blocks of 16 output channels
-constexpr int64_t kTilesPerChunk = 64;
-constexpr int64_t kMaxChunkBytes = 24 << 20;  // of V and Z, with many channels
-constexpr int64_t kSmallWork = 1 << 20;  // multiplications that stay on one thread
+constexpr int64_t kTilesPerChunk = 64;  // with many tiles
+// A part's M with many tiles, and V and Z with many channels, should stay in the
+// cache that all cores share.
+constexpr int64_t kMaxSharedBytes = 10 << 20;
 
-class WinogradWeightGrad {
+class WeightGrad {
  public:
-  explicit WinogradWeightGrad(const ConvGeometry& g)
+  explicit WeightGrad(const ConvGeometry& g)
       : g_(g),
         rows_(CeilDiv(g.window.out[0], kTile)),
         columns_(CeilDiv(g.window.out[1], kTile)),
@@ -47,13 +48,14 @@ class WinogradWeightGrad {
         k_blocks_(CeilDiv(k_, kColumns)) {
     const bool small = tiles_ * kPositions * c_ * k_ < kSmallWork;
     parts_ = small ? 1 : Threads();
-    many_tiles_ = tiles_ * (c_ + k_) > parts_ * c_ * k_;
+    const int64_t m_bytes = kPositions * c_ * k_ * sizeof(float);
+    many_tiles_ = tiles_ * (c_ + k_) > parts_ * c_ * k_ && m_bytes <= kMaxSharedBytes;
     if (many_tiles_) {
       parts_ = std::min(parts_, tiles_);
       chunk_ = std::min(kTilesPerChunk, CeilDiv(tiles_, parts_));
     } else {
       const int64_t tile_bytes = kPositions * (c_ + k_) * sizeof(float);
-      const int64_t chunks = CeilDiv(tiles_ * tile_bytes, kMaxChunkBytes);
+      const int64_t chunks = CeilDiv(tiles_ * tile_bytes, kMaxSharedBytes);
       chunk_ = CeilDiv(tiles_, chunks);
     }
     v_gap_ = kPositions * kGap;
@@ -177,29 +179,27 @@ class WinogradWeightGrad {
                             taps + i * kTaps);
       }
       for (int i = 0; i < kTaps; ++i) {
-        Transpose(taps + i * kLane);
+        Transpose8(taps + i * kLane);
         for (int r = 0; r < kLane; ++r) Store(out + r * row + i * kLane, taps[i * kLane + r]);
       }
     }
   }
 
   void RunManyTiles(const float* dy, const float* x, float* dw, void* workspace) const {
-    ParallelFor(parts_, 1, [&](int64_t begin, int64_t end) {
-      for (int64_t p = begin; p < end; ++p) SumPart(dy, x, p, At<char>(workspace, p * part_bytes_));
+    ForParts(parts_, parts_, [&](int64_t, int64_t part) {
+      SumPart(dy, x, part, At<char>(workspace, part * part_bytes_));
     });
     const float* products = At<float>(workspace, product_at_);
     const int64_t part_size = part_bytes_ / sizeof(float), c_blocks = c_ / kLane;
-    ParallelFor(c_blocks * k_blocks_, parts_ == 1 ? INT64_MAX : 1, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        const int64_t c = i % c_blocks * kLane, k = i / c_blocks;
-        const float* m = products + (k * c_ + c) * kProductRow;
-        StoreGrad(c, k, dw, [&](int channel, int64_t at) {
-          const float* from = m + channel * kProductRow + at;
-          Vec<float> sum = Load(from);
-          for (int64_t p = 1; p < parts_; ++p) sum += Load(from + p * part_size);
-          return sum;
-        });
-      }
+    ForParts(parts_, c_blocks * k_blocks_, [&](int64_t i, int64_t) {
+      const int64_t c = i % c_blocks * kLane, k = i / c_blocks;
+      const float* m = products + (k * c_ + c) * kProductRow;
+      StoreGrad(c, k, dw, [&](int channel, int64_t at) {
+        const float* from = m + channel * kProductRow + at;
+        Vec<float> sum = Load(from);
+        for (int64_t p = 1; p < parts_; ++p) sum += Load(from + p * part_size);
+        return sum;
+      });
     });
   }
 
@@ -231,29 +231,21 @@ class WinogradWeightGrad {
     const Operands o{At<float>(workspace, v_at_), At<float>(workspace, z_at_)};
     float* sums = At<float>(workspace, sums_at_);
     std::fill_n(sums, k_, 0.0f);
-    const int64_t grain = parts_ == 1 ? INT64_MAX : 1;
-    const int64_t pieces_per_group = CeilDiv(k_blocks_, kBlocksPerPiece);
+    const int64_t pieces = groups_ * CeilDiv(k_blocks_, kBlocksPerPiece);
     for (int64_t begin = 0; begin < tiles_; begin += chunk_) {
       const int64_t end = std::min(begin + chunk_, tiles_);
-      ParallelFor((c_ + k_) / kLane, grain, [&](int64_t from, int64_t to) {
-        for (int64_t i = from; i < to; ++i) {
-          const int64_t k = i - c_ / kLane;
-          if (k < 0) {
-            TransformX(x, begin, end, i, o.v);
-          } else {
-            float* sum = sums + k * kLane;
-            Store(sum, Load(sum) + TransformDy(dy, begin, end, k, o.z));
-          }
+      ForParts(parts_, (c_ + k_) / kLane, [&](int64_t i, int64_t) {
+        const int64_t k = i - c_ / kLane;
+        if (k < 0) {
+          TransformX(x, begin, end, i, o.v);
+        } else {
+          float* sum = sums + k * kLane;
+          Store(sum, Load(sum) + TransformDy(dy, begin, end, k, o.z));
         }
       });
-      const int64_t pieces = groups_ * pieces_per_group;
-      ParallelFor(parts_, 1, [&](int64_t from, int64_t to) {
-        for (int64_t p = from; p < to; ++p) {
-          for (int64_t i = pieces * p / parts_; i < pieces * (p + 1) / parts_; ++i) {
-            const int64_t group = i % groups_, k = i / groups_ * kBlocksPerPiece;
-            MultiplyPiece(o, begin, end, group, k, p, dw, workspace);
-          }
-        }
+      ForParts(parts_, pieces, [&](int64_t i, int64_t part) {
+        const int64_t group = i % groups_, k = i / groups_ * kBlocksPerPiece;
+        MultiplyPiece(o, begin, end, group, k, part, dw, workspace);
       });
     }
   }
@@ -293,6 +285,7 @@ class WinogradWeightGrad {
 };
 
 }  // namespace
+}  // namespace winograd
 
 absl::StatusOr<Kernel> AnyWinogradConvWeightGrad(const KernelRequest& r) {
   ONWARD_RETURN_IF_ERROR(CheckWinogradRequest(r));
@@ -302,13 +295,13 @@ absl::StatusOr<Kernel> AnyWinogradConvWeightGrad(const KernelRequest& r) {
   if (!WinogradServes(g) || !r.HasOutput(0)) {
     return NodeUnimplemented(r.node, "not a weight gradient that Winograd's algorithm gives");
   }
-  const auto grad = std::make_shared<const WinogradWeightGrad>(g);
+  const auto grad = std::make_shared<const winograd::WeightGrad>(g);
   Kernel kernel;
   kernel.infallible = true;
   kernel.workspace_bytes = grad->workspace_bytes();
   // W serves for its shape alone.
-  kernel.input_layouts = {LayoutOf(BlockedDesc(g.y(), kLane)), LayoutOf(BlockedDesc(g.x(), kLane)),
-                          r.inputs[2].layout};
+  kernel.input_layouts = {LayoutOf(BlockedDesc(g.y(), winograd::kLane)),
+                          LayoutOf(BlockedDesc(g.x(), winograd::kLane)), r.inputs[2].layout};
   kernel.run = [grad](const KernelCall& call) {
     const bool bias = call.outputs.size() > 1 && call.outputs[1] != nullptr;
     grad->Run(call.inputs[0]->data<float>(), call.inputs[1]->data<float>(),

@@ -2,8 +2,8 @@
 // Winograd convolutions F(4x4, 3x3) of floats: kernels 3x3, stride 1, dilation
 // 1, one group, whole blocks of 8 channels. Activations and their gradients are
 // in blocks of 8 channels, weights and their gradients plain: the kernels
-// transform them anyway, at every call (once at compile time where they are
-// constant).
+// transform them anyway, at every call (small constant ones once, at compile
+// time).
 #ifndef ONWARD_CORE_OPS_WINOGRAD_H_
 #define ONWARD_CORE_OPS_WINOGRAD_H_
 

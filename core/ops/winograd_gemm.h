@@ -13,22 +13,9 @@
 
 namespace onward::winograd {
 
-inline constexpr int kRows = 6;
 inline constexpr int kColumns = 16;
 // Rows of a product lie this far apart: [row][position][16].
 inline constexpr int64_t kProductRow = kPositions * kColumns;
-
-// `n` rows in ceil(n / 6) blocks of nearly equal size.
-class RowBlocks {
- public:
-  explicit RowBlocks(int64_t n) : n_(n), count_((n + kRows - 1) / kRows) {}
-  int64_t count() const { return count_; }
-  int64_t first(int64_t block) const { return n_ * block / count_; }
-  int rows(int64_t block) const { return static_cast<int>(first(block + 1) - first(block)); }
-
- private:
-  int64_t n_, count_;
-};
 
 template <int R>
 inline void AddOuter(const float* v, int64_t v_step, Vec<float> u0, Vec<float> u1,

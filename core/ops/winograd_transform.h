@@ -46,31 +46,6 @@ inline constexpr float kA = 0.75f, kB = 1.5f;
 inline constexpr float kA2 = kA * kA, kB2 = kB * kB, kA3 = kA2 * kA, kB3 = kB2 * kB;
 inline constexpr float kNa = 1 / (2 * kA2 * (kA2 - kB2)), kNb = 1 / (2 * kB2 * (kB2 - kA2));
 
-// Buffers leave this many floats after each of the 36 positions, so that these
-// do not meet in the same set of a cache.
-inline constexpr int64_t kGap = 16;
-
-inline int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
-// Walks the tiles of a batch in order: image, row, column.
-struct TileCursor {
-  int64_t n, y, x, rows, columns;
-
-  TileCursor(int64_t tile, int64_t rows, int64_t columns)
-      : n(tile / (rows * columns)),
-        y(tile / columns % rows),
-        x(tile % columns),
-        rows(rows),
-        columns(columns) {}
-  void Next() {
-    if (++x < columns) return;
-    x = 0;
-    if (++y < rows) return;
-    y = 0;
-    ++n;
-  }
-};
-
 // a*b + c and c - a*b, rounded once.
 inline Vec<float> MulAdd(float a, Vec<float> b, Vec<float> c) {
   return _mm256_fmadd_ps(_mm256_set1_ps(a), b, c);
@@ -267,25 +242,6 @@ inline void TransformFilterGrad(const LoadPosition& load, Vec<float> w[kTaps]) {
   }
 #pragma GCC unroll 3
   for (int i = 0; i < 3; ++i) FilterGradLine(half[i], w + i * 3);
-}
-
-// Rows become columns.
-inline void Transpose(Vec<float> v[8]) {
-  __m256 pair[8], quad[8];
-  for (int i = 0; i < 8; i += 2) {
-    pair[i] = _mm256_unpacklo_ps(v[i], v[i + 1]);
-    pair[i + 1] = _mm256_unpackhi_ps(v[i], v[i + 1]);
-  }
-  for (int i = 0; i < 8; i += 4) {
-    for (int j = 0; j < 2; ++j) {
-      quad[i + 2 * j] = _mm256_shuffle_ps(pair[i + j], pair[i + 2 + j], 0x44);
-      quad[i + 2 * j + 1] = _mm256_shuffle_ps(pair[i + j], pair[i + 2 + j], 0xee);
-    }
-  }
-  for (int i = 0; i < 4; ++i) {
-    v[i] = _mm256_permute2f128_ps(quad[i], quad[i + 4], 0x20);
-    v[i + 4] = _mm256_permute2f128_ps(quad[i], quad[i + 4], 0x31);
-  }
 }
 
 }  // namespace onward::winograd

@@ -5,10 +5,11 @@ PEERS is the folder of the reference models (models.py), OUT receives for each m
   NAME.x.npy, NAME.y.npy   one batch (torch.manual_seed(2); with seed 1 lenet meets a near-tie in a max pool in
                            step 3, where float programs part)
   NAME.json    the losses of 20 AdamW steps (lr 1e-3, PyTorch's defaults) on that batch, in training mode, in float and
-               in double; for models with BatchNormalization also with eps 1e-3
+               in double; for resnet18_32 also with eps 1e-3
 In front of another normalization a shift has a gradient of zero but for rounding, and Adam turns rounding into whole
 steps: PyTorch's own float curve leaves its double curve by 12 % (mobilenetv2_96) and 0.9 % (resnet18_32). That is why
-both are kept. A large eps takes rounding for what it is, so there the curves can be compared closely.
+both are kept. A large eps takes rounding for what it is, so there the curves can be compared closely; but for
+mobilenetv2_96, whose float curve leaves its double curve by 3 % at step 3 even so.
 The .json files are kept in tests/golden; the rest is made anew where PyTorch is installed.
 """
 import json
@@ -58,7 +59,7 @@ for name in ("mlp", "lenet", "resnet18_32", "mobilenetv2_96", "tinybert"):
     curve = lambda dtype, eps: losses(make, x, y, dtype, eps)
     result = dict(model=name, made_with=f"PyTorch {torch.__version__.split('+')[0]}, make_curves.py", optimizer="AdamW lr 1e-3",
                   losses=curve(torch.float32, 1e-8), losses_in_double=curve(torch.float64, 1e-8))
-    if name in ("resnet18_32", "mobilenetv2_96"):
+    if name == "resnet18_32":
         result["losses_eps_1e-3"] = curve(torch.float32, 1e-3)
     json.dump(result, open(f"{out}/{name}.json", "w"), indent=1)
     print(name, result["losses"][0], result["losses"][-1], flush=True)

@@ -7,9 +7,12 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <ostream>
 #include <random>
 #include <string>
 #include <vector>
+
+#include "core/base/parallel.h"
 
 namespace onward {
 namespace {
@@ -26,10 +29,21 @@ struct Case {
   Shape x_shape() const { return {n, c, h, w}; }
   Shape w_shape() const { return {k, c, 3, 3}; }
   Shape y_shape() const { return {n, k, out_h(), out_w()}; }
-  std::string Describe() const {
-    return x_shape().ToString() + " to " + y_shape().ToString() + (bias ? " with bias" : "");
-  }
 };
+
+std::ostream& operator<<(std::ostream& out, const Case& p) {
+  return out << p.x_shape().ToString() << " to " << p.y_shape().ToString();
+}
+
+ConvGeometry Geometry(const Case& p) {
+  Node node;
+  node.op_type = "Conv";
+  node.attributes["pads"] = p.pads;
+  return *GeometryOfConv(node, p.x_shape(), p.w_shape());
+}
+
+// Elsewhere activations are in blocks of 16 channels, and oneDNN serves all.
+bool InBlocksOf8() { return WinogradServes(Geometry({1, 8, 8, 4, 4})); }
 
 std::vector<Case> Cases() {
   return {
@@ -75,8 +89,7 @@ std::vector<float> Plain(const Tensor& blocked) {
   std::vector<float> plain(blocked.elements());
   for (int64_t i = 0; i < blocked.elements(); ++i) {
     const int64_t channel = i / plane, at = i % plane;
-    plain[i] =
-        blocked.data<float>()[(channel / kBlock * plane + at) * kBlock + channel % kBlock];
+    plain[i] = blocked.data<float>()[(channel / kBlock * plane + at) * kBlock + channel % kBlock];
   }
   return plain;
 }
@@ -129,6 +142,10 @@ class WinogradTest : public ::testing::TestWithParam<Case> {
     w_ = Normal(p.w_shape().elements(), std::sqrt(2.0 / (9 * p.c)), 2);
     dy_ = Normal(p.y_shape().elements(), 1, 3);
     bias_ = Normal(p.k, 1, 4);
+  }
+
+  void SetUp() override {
+    if (!InBlocksOf8()) GTEST_SKIP() << "activations are not in blocks of 8 channels";
   }
 
   // Runs a kernel over a workspace full of NaN, twice; its outputs, which must
@@ -242,8 +259,7 @@ TEST_P(WinogradTest, ConvInputGrad) {
   const std::vector<Tensor> inputs = {Blocked(p.y_shape(), dy_), Row(p.w_shape(), w_),
                                       Blocked(p.x_shape(), x_)};
   const std::vector<Tensor> dx = Run(AnyWinogradConvInputGrad, inputs, {p.x_shape()});
-  const std::vector<Tensor> constant =
-      Run(AnyWinogradConvInputGrad, inputs, {p.x_shape()}, 1);
+  const std::vector<Tensor> constant = Run(AnyWinogradConvInputGrad, inputs, {p.x_shape()}, 1);
   ASSERT_EQ(dx.size(), 1);
   ASSERT_EQ(constant.size(), 1);
   EXPECT_TRUE(Identical(dx[0], constant[0]));
@@ -263,9 +279,8 @@ TEST_P(WinogradTest, ConvWeightGrad) {
   const std::vector<Tensor> results = Run(AnyWinogradConvWeightGrad, inputs, outputs);
   ASSERT_EQ(results.size(), outputs.size());
   std::vector<double> dw(p.w_shape().elements()), db(p.k);
-  ForProducts(p, [&](int64_t x, int64_t w, int64_t y) {
-    dw[w] += static_cast<double>(dy_[y]) * x_[x];
-  });
+  ForProducts(
+      p, [&](int64_t x, int64_t w, int64_t y) { dw[w] += static_cast<double>(dy_[y]) * x_[x]; });
   const int64_t plane = p.out_h() * p.out_w();
   for (size_t i = 0; i < dy_.size(); ++i) db[i / plane % p.k] += dy_[i];
   const absl::Span<const float> got = results[0].values<float>();
@@ -274,6 +289,31 @@ TEST_P(WinogradTest, ConvWeightGrad) {
   const absl::Span<const float> sums = results[1].values<float>();
   ExpectNear({sums.begin(), sums.end()}, db);
 }
+
+// One thread sums over chunks of tiles; many threads share the channels and take
+// the tiles in large chunks.
+class WinogradThreadsTest : public WinogradTest {};
+
+TEST_P(WinogradThreadsTest, ConvWeightGradIsSharedInTwoWays) {
+  const Case& p = GetParam();
+  const std::vector<Tensor> inputs = {Blocked(p.y_shape(), dy_), Blocked(p.x_shape(), x_),
+                                      Row(p.w_shape(), w_)};
+  const int threads = Threads();
+  SetThreads(1);
+  const std::vector<Tensor> one = Run(AnyWinogradConvWeightGrad, inputs, {p.w_shape(), {p.k}});
+  SetThreads(8);
+  const std::vector<Tensor> many = Run(AnyWinogradConvWeightGrad, inputs, {p.w_shape(), {p.k}});
+  SetThreads(threads);
+  ASSERT_EQ(one.size(), 2);
+  ASSERT_EQ(many.size(), 2);
+  for (int i = 0; i < 2; ++i) {
+    const absl::Span<const float> expected = one[i].values<float>(), got = many[i].values<float>();
+    ExpectNear({got.begin(), got.end()}, {expected.begin(), expected.end()});
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Shapes, WinogradThreadsTest,
+                         ::testing::Values(Case{18, 128, 128, 15, 16}, Case{4, 64, 128, 13, 16}));
 
 INSTANTIATE_TEST_SUITE_P(Shapes, WinogradTest, ::testing::ValuesIn(Cases()),
                          [](const ::testing::TestParamInfo<Case>& info) {
@@ -284,6 +324,30 @@ INSTANTIATE_TEST_SUITE_P(Shapes, WinogradTest, ::testing::ValuesIn(Cases()),
                            }
                            return name;
                          });
+
+TEST(WinogradPays, WhereThereIsEnoughToSave) {
+  if (!InBlocksOf8()) GTEST_SKIP() << "activations are not in blocks of 8 channels";
+  for (const ConvPass pass : {ConvPass::kForward, ConvPass::kInputGrad, ConvPass::kWeightGrad}) {
+    EXPECT_TRUE(WinogradPays(Geometry({32, 64, 64, 32, 32}), pass));
+    EXPECT_TRUE(WinogradPays(Geometry({32, 512, 512, 4, 4}), pass));
+    EXPECT_TRUE(WinogradPays(Geometry({1, 512, 512, 7, 7}), pass));
+    // One tile: transforming the weights costs more than it saves.
+    EXPECT_FALSE(WinogradPays(Geometry({1, 512, 512, 4, 4}), pass));
+    // Tiles that are mostly padding.
+    EXPECT_FALSE(WinogradPays(Geometry({32, 64, 64, 2, 2}), pass));
+  }
+}
+
+TEST(WinogradServes, WholeBlocksOfChannelsAndSmallPads) {
+  if (!InBlocksOf8()) GTEST_SKIP() << "activations are not in blocks of 8 channels";
+  EXPECT_TRUE(WinogradServes(Geometry({1, 8, 24, 5, 5})));
+  EXPECT_FALSE(WinogradServes(Geometry({1, 8, 12, 5, 5})));
+  EXPECT_FALSE(WinogradServes(Geometry({1, 3, 8, 5, 5})));
+  EXPECT_FALSE(WinogradServes(Geometry({1, 8, 8, 5, 5, {3, 1, 1, 1}})));
+  ConvGeometry strided = Geometry({1, 8, 8, 5, 5});
+  strided.window.strides[1] = 2;
+  EXPECT_FALSE(WinogradServes(strided));
+}
 
 }  // namespace
 }  // namespace onward
