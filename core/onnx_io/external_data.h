@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -19,8 +20,12 @@ struct ExternalKey {
 
 class ExternalData {
  public:
-  // `folder` is the model file's folder ("" = current).
-  explicit ExternalData(std::string folder) : folder_(std::move(folder)) {}
+  // `folder` is the model file's folder ("" = current). `owner` keeps the model
+  // itself alive, so that tensors may refer to bytes inside it; null: they copy.
+  explicit ExternalData(std::string folder, std::shared_ptr<void> owner = nullptr)
+      : folder_(std::move(folder)), owner_(std::move(owner)) {}
+
+  const std::shared_ptr<void>& owner() const { return owner_; }
 
   // Reads exactly `bytes` bytes as the entries (location, offset, length) say,
   // into memory that `allocate` returns once it is known that they are there.
@@ -30,6 +35,7 @@ class ExternalData {
 
  private:
   std::string folder_;
+  std::shared_ptr<void> owner_;
   mutable size_t total_ = 0;
 };
 

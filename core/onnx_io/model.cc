@@ -93,20 +93,21 @@ absl::Status CheckVersions(const onnx::ModelProto& proto) {
 
 }  // namespace
 
-Model::Model() : proto_(std::make_unique<onnx::ModelProto>()) {}
-Model::Model(const Model& other)
-    : proto_(std::make_unique<onnx::ModelProto>(*other.proto_)), path_(other.path_) {}
+Model::Model() : proto_(std::make_shared<onnx::ModelProto>()) {}
+Model::Model(const Model&) = default;
 Model::Model(Model&&) noexcept = default;
-Model& Model::operator=(const Model& other) {
-  if (this != &other) *this = Model(other);
-  return *this;
-}
+Model& Model::operator=(const Model&) = default;
 Model& Model::operator=(Model&&) noexcept = default;
 Model::~Model() = default;
 
+onnx::ModelProto& Model::proto() {
+  if (proto_.use_count() > 1) proto_ = std::make_shared<onnx::ModelProto>(*proto_);
+  return *proto_;
+}
+
 std::string Model::folder() const { return std::filesystem::path(path_).parent_path().string(); }
 int Model::ir_version() const { return static_cast<int>(proto_->ir_version()); }
-void Model::set_ir_version(int version) { proto_->set_ir_version(version); }
+void Model::set_ir_version(int version) { proto().set_ir_version(version); }
 bool Model::has_training() const { return proto_->training_info_size() > 0; }
 
 std::map<std::string, int> Model::opsets() const {
@@ -125,13 +126,13 @@ std::string Model::Metadata(const std::string& key) const {
 }
 
 void Model::SetMetadata(const std::string& key, const std::string& value) {
-  for (auto& p : *proto_->mutable_metadata_props()) {
+  for (auto& p : *proto().mutable_metadata_props()) {
     if (p.key() == key) {
       p.set_value(value);
       return;
     }
   }
-  auto* p = proto_->add_metadata_props();
+  auto* p = proto().add_metadata_props();
   p->set_key(key);
   p->set_value(value);
 }
@@ -158,7 +159,7 @@ absl::StatusOr<Model> ParseModel(const std::string& bytes, const std::string& pa
 }
 
 absl::StatusOr<Graph> OtherGraph(const Model& model, const onnx::GraphProto& proto) {
-  const ExternalData external(model.folder());
+  const ExternalData external(model.folder(), model.owner());
   ONWARD_ASSIGN_OR_RETURN(Graph graph, GraphFromProto(proto, &external));
   graph.opsets = model.opsets();
   for (const auto& f : model.proto().functions()) {

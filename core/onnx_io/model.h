@@ -24,6 +24,8 @@ namespace onward {
 inline constexpr int kOldestIrVersion = 3;
 inline constexpr int kNewestIrVersion = 14;
 
+// Copies share their contents until one of them is changed, and so do the
+// tensors of graphs that are read from it: a large model is in memory once.
 class Model {
  public:
   Model();
@@ -34,7 +36,10 @@ class Model {
   ~Model();
 
   const onnx::ModelProto& proto() const { return *proto_; }
-  onnx::ModelProto& proto() { return *proto_; }
+  // To change it: afterwards this model shares with nobody.
+  onnx::ModelProto& proto();
+  // What keeps the bytes of its tensors alive.
+  std::shared_ptr<void> owner() const { return proto_; }
   // Where the file is ("" if it never was one); external data lies beside it.
   const std::string& path() const { return path_; }
   void set_path(std::string path) { path_ = std::move(path); }
@@ -49,7 +54,7 @@ class Model {
   void SetMetadata(const std::string& key, const std::string& value);
 
  private:
-  std::unique_ptr<onnx::ModelProto> proto_;
+  std::shared_ptr<onnx::ModelProto> proto_;
   std::string path_;
 };
 

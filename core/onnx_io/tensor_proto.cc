@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // TensorProto and SparseTensorProto to Tensor and back, every size checked
 // before anything is allocated.
+#include <cstdint>
 #include <cstring>
 #include <new>
 
@@ -14,6 +15,9 @@ namespace {
 
 // A few bytes may stand for this many zeros.
 constexpr int64_t kMaxDenseBytes = int64_t{1} << 30;
+// Larger tensors are not copied out of a model, if they lie well enough there.
+constexpr size_t kSharedBytes = 4096;
+constexpr uintptr_t kSharedAlignment = 16;
 
 absl::Status Bad(const onnx::TensorProto& p, absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat("tensor '", p.name(), "': ", what));
@@ -103,8 +107,14 @@ absl::StatusOr<Tensor> ReadTensor(const onnx::TensorProto& p, const ExternalData
       return Bad(p, absl::StrCat("raw_data has ", present, " bytes, but ", DTypeName(dtype),
                                  shape.ToString(), " needs ", bytes));
     }
+    const char* const data = p.raw_data().data();
+    if (external != nullptr && external->owner() != nullptr && bytes >= kSharedBytes &&
+        dtype != DType::kBool && reinterpret_cast<uintptr_t>(data) % kSharedAlignment == 0) {
+      // Nobody writes to a tensor that came from a model.
+      return Tensor(dtype, shape, const_cast<char*>(data), external->owner());
+    }
     Tensor t(dtype, shape);
-    std::memcpy(t.raw(), p.raw_data().data(), bytes);
+    std::memcpy(t.raw(), data, bytes);
     if (dtype == DType::kBool) {
       for (size_t i = 0; i < bytes; ++i) t.data<uint8_t>()[i] = t.data<uint8_t>()[i] != 0;
     }
