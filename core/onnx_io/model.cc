@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/onnx_io/model.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
+#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/status.h"
 #include "core/graph/inline.h"
+#include "core/onnx_io/file_bytes.h"
 #include "core/onnx_io/proto.h"
 #include "core/onnx_io/wire_scan.h"
 #include "onnx/onnx_pb.h"
@@ -21,47 +19,12 @@ namespace {
 
 constexpr int64_t kMaxFileBytes = (int64_t{1} << 31) - 1;
 
-absl::StatusOr<std::string> ReadWholeFile(const std::string& path) {
-  // O_NONBLOCK: opening a FIFO must not wait for a writer.
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0) {
-    return absl::NotFoundError(absl::StrCat("cannot open '", path, "': ", std::strerror(errno)));
-  }
-  struct stat info;
-  absl::Status status;
-  std::string bytes;
-  if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
-    status = absl::InvalidArgumentError(absl::StrCat("'", path, "' is not a regular file"));
-  } else if (info.st_size == 0) {
-    status = absl::InvalidArgumentError(absl::StrCat("'", path, "' is empty"));
-  } else if (info.st_size > kMaxFileBytes) {
-    status = absl::InvalidArgumentError(absl::StrCat(
-        "'", path, "' has ", info.st_size, " bytes; an .onnx file has at most 2 GiB (larger models keep "
-        "their weights as external data)"));
-  } else {
-    bytes.resize(static_cast<size_t>(info.st_size));
-    size_t done = 0;
-    while (done < bytes.size()) {
-      const ssize_t n = read(fd, bytes.data() + done, bytes.size() - done);
-      if (n < 0 && errno == EINTR) continue;
-      if (n <= 0) break;
-      done += static_cast<size_t>(n);
-    }
-    if (done != bytes.size()) {
-      status = absl::DataLossError(absl::StrCat("'", path, "' could not be read completely"));
-    }
-  }
-  close(fd);
-  if (!status.ok()) return status;
-  return bytes;
-}
-
-std::string FirstBytesHint(const std::string& bytes) {
-  if (bytes.rfind("\x1f\x8b", 0) == 0) return " (it looks like gzip: decompress it first)";
-  if (bytes.rfind("PK", 0) == 0) return " (it looks like a zip archive, perhaps a PyTorch checkpoint)";
+std::string FirstBytesHint(absl::string_view bytes) {
+  if (absl::StartsWith(bytes, "\x1f\x8b")) return " (it looks like gzip: decompress it first)";
+  if (absl::StartsWith(bytes, "PK")) return " (it looks like a zip archive, perhaps a PyTorch checkpoint)";
   if (bytes.size() > 8 && bytes[8] == '{') return " (it looks like safetensors)";
-  if (bytes.rfind("\x89HDF", 0) == 0) return " (it looks like HDF5/Keras)";
-  if (bytes.rfind("<", 0) == 0 || bytes.rfind("{", 0) == 0) return " (it looks like text)";
+  if (absl::StartsWith(bytes, "\x89HDF")) return " (it looks like HDF5/Keras)";
+  if (absl::StartsWith(bytes, "<") || absl::StartsWith(bytes, "{")) return " (it looks like text)";
   return "";
 }
 
@@ -89,6 +52,22 @@ absl::Status CheckVersions(const onnx::ModelProto& proto) {
     }
   }
   return absl::OkStatus();
+}
+
+absl::StatusOr<Model> ParseFrom(absl::string_view bytes, const std::string& path,
+                                google::protobuf::io::ZeroCopyInputStream* stream) {
+  ONWARD_RETURN_IF_ERROR(Annotate(ScanModelBytes(bytes), absl::StrCat("'", path, "'")));
+  const std::string hint = FirstBytesHint(bytes);
+  Model model;
+  model.set_path(path);
+  if (!model.proto().ParseFromZeroCopyStream(stream)) {
+    return absl::InvalidArgumentError(absl::StrCat("'", path, "' is not an ONNX model", hint));
+  }
+  if (!model.proto().has_graph() && model.proto().training_info_size() == 0) {
+    return absl::InvalidArgumentError(absl::StrCat("'", path, "' is not an ONNX model: it has no graph", hint));
+  }
+  ONWARD_RETURN_IF_ERROR(Annotate(CheckVersions(model.proto()), absl::StrCat("'", path, "'")));
+  return model;
 }
 
 }  // namespace
@@ -138,24 +117,14 @@ void Model::SetMetadata(const std::string& key, const std::string& value) {
 }
 
 absl::StatusOr<Model> ReadModel(const std::string& path) {
-  ONWARD_ASSIGN_OR_RETURN(std::string bytes, ReadWholeFile(path));
-  return ParseModel(bytes, path);
+  ONWARD_ASSIGN_OR_RETURN(ModelFileBytes bytes, ModelFileBytes::Read(path, kMaxFileBytes));
+  ReleasingStream stream(&bytes);
+  return ParseFrom(bytes.view(), path, &stream);
 }
 
 absl::StatusOr<Model> ParseModel(const std::string& bytes, const std::string& path) {
-  ONWARD_RETURN_IF_ERROR(Annotate(ScanModelBytes(bytes), absl::StrCat("'", path, "'")));
-  Model model;
-  model.set_path(path);
-  if (!model.proto().ParseFromString(bytes)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("'", path, "' is not an ONNX model", FirstBytesHint(bytes)));
-  }
-  if (!model.proto().has_graph() && model.proto().training_info_size() == 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("'", path, "' is not an ONNX model: it has no graph", FirstBytesHint(bytes)));
-  }
-  ONWARD_RETURN_IF_ERROR(Annotate(CheckVersions(model.proto()), absl::StrCat("'", path, "'")));
-  return model;
+  google::protobuf::io::ArrayInputStream stream(bytes.data(), static_cast<int>(bytes.size()));
+  return ParseFrom(bytes, path, &stream);
 }
 
 absl::StatusOr<Graph> OtherGraph(const Model& model, const onnx::GraphProto& proto) {

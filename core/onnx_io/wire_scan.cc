@@ -91,7 +91,7 @@ bool Scan(Cursor cursor, Message kind, int depth, int64_t* count) {
 
 }  // namespace
 
-absl::Status ScanModelBytes(const std::string& bytes) {
+absl::Status ScanModelBytes(absl::string_view bytes) {
   const auto* data = reinterpret_cast<const uint8_t*>(bytes.data());
   int64_t count = 0;
   if (Scan({data, data + bytes.size()}, Message::kModel, 0, &count)) return absl::OkStatus();

@@ -4,9 +4,8 @@
 #ifndef ONWARD_CORE_ONNX_IO_WIRE_SCAN_H_
 #define ONWARD_CORE_ONNX_IO_WIRE_SCAN_H_
 
-#include <string>
-
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 
 namespace onward {
 
@@ -14,7 +13,7 @@ inline constexpr int64_t kMaxMessages = 4'000'000;
 
 // Refuses bytes whose nested messages (nodes, attributes, values, ...) are more
 // than kMaxMessages. Malformed bytes pass: the parser refuses them.
-absl::Status ScanModelBytes(const std::string& bytes);
+absl::Status ScanModelBytes(absl::string_view bytes);
 
 }  // namespace onward
 
