@@ -40,8 +40,9 @@ Command Computing(Command command) {
   command.flags.push_back(Flag::Count("threads", "N", "threads to use", 1));
   command.flags.push_back(
       Flag::Switch("exact-conv", "no convolution algorithm that rounds more (Winograd)"));
-  command.flags.push_back(Flag::Value(
-      "memory-limit", "SIZE", "bytes a run may use, as in 500M or 2G; values are computed again to fit"));
+  command.flags.push_back(
+      Flag::Value("memory-limit", "SIZE",
+                  "bytes a run may use, as in 500M or 2G; values are computed again to fit"));
   command.run = [run = std::move(command.run)](const Args& args) -> absl::StatusOr<int> {
     if (args.Has("memory-limit")) {
       ONWARD_ASSIGN_OR_RETURN(const size_t limit, ReadSize(args.String("memory-limit")));

@@ -27,10 +27,11 @@ void Profile::Print(std::ostream& out) const {
   });
   const int64_t runs = std::max(runs_, 1);
   for (const auto& [op, row] : rows) {
-    out << absl::StrFormat("%6.2f %%  %9.3f ms  %5d x  %s\n",
-                           100.0 * static_cast<double>(row.nanoseconds) / static_cast<double>(total_),
-                           static_cast<double>(row.nanoseconds) * 1e-6 / static_cast<double>(runs),
-                           row.calls / runs, op);
+    out << absl::StrFormat(
+        "%6.2f %%  %9.3f ms  %5d x  %s\n",
+        100.0 * static_cast<double>(row.nanoseconds) / static_cast<double>(total_),
+        static_cast<double>(row.nanoseconds) * 1e-6 / static_cast<double>(runs), row.calls / runs,
+        op);
   }
 }
 

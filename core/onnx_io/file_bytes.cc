@@ -50,9 +50,10 @@ absl::StatusOr<ModelFileBytes> ModelFileBytes::Read(const std::string& path, int
   }
   if (info.st_size == 0) return absl::InvalidArgumentError(absl::StrCat("'", path, "' is empty"));
   if (info.st_size > limit) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "'", path, "' has ", info.st_size, " bytes; an .onnx file has at most 2 GiB (larger models keep "
-        "their weights as external data)"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", path, "' has ", info.st_size,
+                     " bytes; an .onnx file has at most 2 GiB (larger models keep "
+                     "their weights as external data)"));
   }
   const size_t size = static_cast<size_t>(info.st_size);
   // Not the file itself: it may be cut short while it is read.

@@ -16,7 +16,7 @@
 namespace onward {
 namespace {
 
-constexpr int64_t kTile = 512;     // elements
+constexpr int64_t kTile = 512;  // elements
 constexpr int64_t kTileBytes = kTile * 8;
 constexpr int kMaxChainTiles = 12;
 constexpr int64_t kShortRun = 32;  // below it, calls cost more than memory
@@ -25,7 +25,7 @@ struct Chain {
   std::vector<ChainStep> steps;
   std::vector<int> tile_of;  // step -> its tile; -1: written straight to its output
   int tiles = 0;
-  BroadcastPlan plan;        // of the inputs
+  BroadcastPlan plan;  // of the inputs
   std::vector<int64_t> input_bytes;
   int64_t grain = kLightGrain;
 
@@ -34,8 +34,8 @@ struct Chain {
                int64_t n) const;
 };
 
-void Chain::RunTile(absl::Span<const Operand> inputs, absl::Span<char* const> outputs, char* tiles_at,
-                    int64_t n) const {
+void Chain::RunTile(absl::Span<const Operand> inputs, absl::Span<char* const> outputs,
+                    char* tiles_at, int64_t n) const {
   absl::InlinedVector<char*, 32> results(steps.size());
   absl::InlinedVector<Operand, 4> operands;
   for (size_t s = 0; s < steps.size(); ++s) {
@@ -69,7 +69,8 @@ void Chain::Run(const KernelCall& call) const {
                          repeats};
         }
         for (int k = 0; k < output_count; ++k) {
-          outputs[k] = static_cast<char*>(call.outputs[k]->raw()) + (position + at) * output_bytes[k];
+          outputs[k] =
+              static_cast<char*>(call.outputs[k]->raw()) + (position + at) * output_bytes[k];
         }
         RunTile(operands, outputs, tiles_at.data(), std::min(kTile, run - at));
       }
@@ -95,7 +96,8 @@ void AssignTiles(Chain* chain) {
       free.pop_back();
     }
     for (int earlier = 0; earlier < s; ++earlier) {
-      if (last_use[earlier] == s && chain->tile_of[earlier] >= 0) free.push_back(chain->tile_of[earlier]);
+      if (last_use[earlier] == s && chain->tile_of[earlier] >= 0)
+        free.push_back(chain->tile_of[earlier]);
     }
   }
 }
@@ -140,7 +142,8 @@ absl::StatusOr<Kernel> ChainKernel(absl::Span<const ChainStep> steps,
   ONWARD_ASSIGN_OR_RETURN(chain->plan, PlanBroadcast(shapes));
   chain->plan.strides.erase(chain->plan.strides.begin());
   chain->plan.repeats.erase(chain->plan.repeats.begin());
-  if (chain->plan.shape != whole || (chain->plan.run < kShortRun && chain->plan.elements > kShortRun)) {
+  if (chain->plan.shape != whole ||
+      (chain->plan.run < kShortRun && chain->plan.elements > kShortRun)) {
     return absl::UnimplementedError("short runs");
   }
   AssignTiles(chain.get());

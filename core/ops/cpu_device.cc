@@ -40,7 +40,8 @@ class Cpu final : public Device {
   }
   Layout LayoutForTranspose(DType dtype, const Shape& shape,
                             absl::Span<const int64_t> perm) const override {
-    if (dtype != DType::kFloat || !FitsDnnl(shape) || perm.empty() || perm.size() > DNNL_MAX_NDIMS) {
+    if (dtype != DType::kFloat || !FitsDnnl(shape) || perm.empty() ||
+        perm.size() > DNNL_MAX_NDIMS) {
       return nullptr;
     }
     Shape transposed;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // MatMul and Gemm of floats through oneDNN's matmul, or our own product where
-// that is faster. Operands keep the strides they have; only a constant B may be asked for in a layout of oneDNN's choice.
+// that is faster. Operands keep the strides they have; only a constant B may be asked for in a
+// layout of oneDNN's choice.
 #include <algorithm>
 #include <limits>
 #include <memory>
@@ -67,14 +68,16 @@ DnnlDesc ResultDesc(const ValueSpec& value, const Shape& shape, Layout* layout) 
 // Where the own product beats oneDNN's, by measurement: long sums, most of all
 // if the left matrix lies in columns.
 bool OwnProductPays(const Product& p) {
-  if (p.c.get_ndims() != 2 || p.b.get_format_kind() != dnnl::memory::format_kind::blocked) return false;
+  if (p.c.get_ndims() != 2 || p.b.get_format_kind() != dnnl::memory::format_kind::blocked)
+    return false;
   const dnnl::memory::dims a = p.a.get_dims(), c = p.c.get_dims();
   return a[1] >= 512 && c[0] >= 128 && c[1] >= 128;
 }
 
 Kernel MakeOwnProduct(const KernelRequest& r, const Product& p, int a, int b) {
   const dnnl::memory::dims a_strides = p.a.get_strides(), b_strides = p.b.get_strides();
-  auto gemm = std::make_shared<const Sgemm>(p.c.get_dims()[0], p.c.get_dims()[1], p.a.get_dims()[1]);
+  auto gemm =
+      std::make_shared<const Sgemm>(p.c.get_dims()[0], p.c.get_dims()[1], p.a.get_dims()[1]);
   SgemmEpilogue after;
   const std::string activation = r.node.String("activation", "");
   if (!activation.empty()) {
@@ -197,9 +200,8 @@ absl::StatusOr<Kernel> MakeDnnlMatMul(const KernelRequest& r) {
   absl::StatusOr<Kernel> strided = TryDnnl(r.node, [&] { return MakeStridedMatMul(r); });
   if (strided.ok()) return strided;
   return TryDnnl(r.node, [&] {
-    return MakeProduct(
-        r, {PlainDesc(a), choose_b ? AnyDesc(b) : PlainDesc(b),
-            ColumnBias(r, c.rank(), plan.n), PlainDesc(c)});
+    return MakeProduct(r, {PlainDesc(a), choose_b ? AnyDesc(b) : PlainDesc(b),
+                           ColumnBias(r, c.rank(), plan.n), PlainDesc(c)});
   });
 }
 
@@ -210,7 +212,8 @@ absl::StatusOr<Kernel> MakeDnnlGemm(const KernelRequest& r) {
   if (!FitsDnnl(Shape{g.m, g.n})) return NodeUnimplemented(r.node, "too large for oneDNN");
   const bool fused = g.has_c && g.alpha == 1 && g.beta == 1 && g.c_row == 0 && g.c_column == 1;
   const bool followed = r.HasInput(kResidual) || r.node.Has("activation");
-  if (followed && !fused && !g.plain_product()) return NodeUnimplemented(r.node, "scales or a wide C");
+  if (followed && !fused && !g.plain_product())
+    return NodeUnimplemented(r.node, "scales or a wide C");
   if (r.HasInput(kResidual) && r.in(kResidual) != Shape{g.m, g.n}) {
     return NodeUnimplemented(r.node, "a residual that has to be broadcast");
   }
@@ -224,7 +227,8 @@ absl::StatusOr<Kernel> MakeDnnlGemm(const KernelRequest& r) {
     p.b = choose_b ? AnyDesc(r.in(1)) : OperandDesc(r.inputs[1], &b);
     if (g.trans_a) p.a = SwapLastTwo(p.a);
     if (g.trans_b) p.b = SwapLastTwo(p.b);
-    p.c = g.plain_product() && !choose_b ? ResultDesc(r.outputs[0], {g.m, g.n}, &c) : PlainDesc({g.m, g.n});
+    p.c = g.plain_product() && !choose_b ? ResultDesc(r.outputs[0], {g.m, g.n}, &c)
+                                         : PlainDesc({g.m, g.n});
     if (fused) p.bias = PlainDesc({1, g.n});
     ONWARD_ASSIGN_OR_RETURN(Kernel made, MakeProduct(r, p));
     made.input_layouts.resize(4);

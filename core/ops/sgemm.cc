@@ -134,7 +134,8 @@ void MultiplyNarrow(int rows, int columns, const float* a, const float* b, int64
   alignas(32) float c[kRows * kColumns] = {}, residual[kRows * kColumns] = {}, bias[kColumns] = {};
   for (int r = 0; r < rows; ++r) {
     if (t.add) std::copy_n(t.c + r * t.stride, columns, c + r * kColumns);
-    if (t.residual != nullptr) std::copy_n(t.residual + r * t.stride, columns, residual + r * kColumns);
+    if (t.residual != nullptr)
+      std::copy_n(t.residual + r * t.stride, columns, residual + r * kColumns);
   }
   if (t.bias != nullptr) std::copy_n(t.bias, columns, bias);
   Target whole = t;
@@ -165,7 +166,8 @@ Sgemm::Sgemm(int64_t m, int64_t n, int64_t k) : m_(m), n_(n), k_(k) {
 
 size_t Sgemm::part_bytes() const {
   const int64_t depth = std::min(k_, kDepth);
-  const int64_t columns = std::min(CeilDiv(CeilDiv(n_, kColumns), column_parts_) * kColumns, kPanelColumns);
+  const int64_t columns =
+      std::min(CeilDiv(CeilDiv(n_, kColumns), column_parts_) * kColumns, kPanelColumns);
   const int64_t rows = std::min(CeilDiv(CeilDiv(m_, kRows), row_parts_) * kRows, kBlockRows);
   // Packing rows stores two elements more than it keeps.
   return (depth * (columns + rows) + 16) * sizeof(float) / 64 * 64 + 64;
@@ -212,7 +214,11 @@ void Sgemm::RunPart(int64_t part, StridedMatrix a, StridedMatrix b, float* c,
           for (int64_t ii = 0; ii < rows; ii += kRows) {
             const int height = static_cast<int>(std::min<int64_t>(kRows, rows - ii));
             const int64_t at = (i + ii) * n_ + j + jj;
-            const Target target{c + at, n_, p > 0, p + depth == k_, &epilogue,
+            const Target target{c + at,
+                                n_,
+                                p > 0,
+                                p + depth == k_,
+                                &epilogue,
                                 epilogue.bias == nullptr ? nullptr : epilogue.bias + j + jj,
                                 epilogue.residual == nullptr ? nullptr : epilogue.residual + at};
             const float *a_block = a_packed + ii * depth, *b_block = b_packed + jj * depth;

@@ -15,7 +15,6 @@
 namespace onward {
 namespace {
 
-
 std::vector<double> AsDoubles(const Tensor& t) {
   std::vector<double> values(t.elements());
   for (int64_t i = 0; i < t.elements(); ++i) {
@@ -100,7 +99,8 @@ class Fuser {
       take(add);
       extended = true;
     }
-    if (const int activation = next(); activation >= 0 && TakeActivation(graph_.nodes[activation], &fused)) {
+    if (const int activation = next();
+        activation >= 0 && TakeActivation(graph_.nodes[activation], &fused)) {
       take(activation);
       extended = true;
     }
@@ -185,8 +185,9 @@ class Fuser {
   bool TakeResidual(const Node& add, Node* fused) const {
     const std::string other = Other(add, fused->outputs[0]);
     const ValueType *type = graph_.TypeOf(other), *result = graph_.TypeOf(add.outputs[0]);
-    if (other.empty() || type == nullptr || result == nullptr || !type->has_rank || !result->has_rank ||
-        type->rank() != result->rank() || graph_.initializers.contains(other)) {
+    if (other.empty() || type == nullptr || result == nullptr || !type->has_rank ||
+        !result->has_rank || type->rank() != result->rank() ||
+        graph_.initializers.contains(other)) {
       return false;
     }
     for (int i = 0; i < type->rank(); ++i) {
@@ -206,8 +207,8 @@ class Fuser {
     }
     if (!node.Is("Clip") || node.inputs[0] != fused->outputs[0]) return false;
     const Tensor *low = Constant(node, 1), *high = Constant(node, 2);
-    if (low == nullptr || high == nullptr || low->dtype() != DType::kFloat || low->elements() != 1 ||
-        high->dtype() != DType::kFloat || high->elements() != 1) {
+    if (low == nullptr || high == nullptr || low->dtype() != DType::kFloat ||
+        low->elements() != 1 || high->dtype() != DType::kFloat || high->elements() != 1) {
       return false;
     }
     fused->attributes["activation"] = "Clip";

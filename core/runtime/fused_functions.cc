@@ -37,11 +37,9 @@ FunctionDef::Body BodyOf(std::string op) {
 
 void RegisterFusedFunctions(FunctionLibrary& library) {
   for (const char* op : {"Conv", "MatMul", "Gemm"}) {
-    library.Add(std::string("Fused") + op, {.body = BodyOf(op),
-                                            .output_like = {},
-                                            .shape_only = {},
-                                            .attributes = {},
-                                            .required = 2});
+    library.Add(
+        std::string("Fused") + op,
+        {.body = BodyOf(op), .output_like = {}, .shape_only = {}, .attributes = {}, .required = 2});
   }
 }
 

@@ -41,7 +41,8 @@ int InputToOverwrite(const Plan& plan, const PlanStep& step, int o, int at,
                      const std::vector<int>& last_use) {
   const PlanValue& out = plan.values[step.outputs[o]];
   for (const auto& [output, input] : step.kernel.in_place) {
-    if (output != o || input >= static_cast<int>(step.inputs.size()) || step.inputs[input] < 0) continue;
+    if (output != o || input >= static_cast<int>(step.inputs.size()) || step.inputs[input] < 0)
+      continue;
     const int id = step.inputs[input], root = RootOf(plan, id);
     const PlanValue& in = plan.values[id];
     if (plan.values[root].storage != PlanValue::Storage::kArena || last_use[root] != at) continue;
@@ -71,7 +72,8 @@ void ShareBuffers(const OperatorSet& operators, Plan* plan) {
           plan->values[out].storage != PlanValue::Storage::kArena) {
         continue;
       }
-      const int root = InputToOverwrite(*plan, step, static_cast<int>(o), static_cast<int>(at), last_use);
+      const int root =
+          InputToOverwrite(*plan, step, static_cast<int>(o), static_cast<int>(at), last_use);
       if (root < 0) continue;
       plan->values[out].root = root;
       last_use[root] = last_use[out];

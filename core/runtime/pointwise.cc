@@ -19,7 +19,8 @@ constexpr int kEnd = std::numeric_limits<int>::max();
 
 class Fuser {
  public:
-  explicit Fuser(Plan* plan) : plan_(*plan), steps_(plan->compute), absorbed_(steps_.size(), false) {
+  explicit Fuser(Plan* plan)
+      : plan_(*plan), steps_(plan->compute), absorbed_(steps_.size(), false) {
     for (size_t s = 0; s < steps_.size(); ++s) {
       for (int id : steps_[s].inputs) AddReader(id, static_cast<int>(s));
       for (int id : steps_[s].outputs) {
@@ -92,8 +93,8 @@ class Fuser {
   void Replace(const std::set<int>& group, int anchor) {
     PlanStep fused;
     std::vector<ChainStep> chain;
-    std::map<int, int> input_of;   // value -> input of the chain
-    std::map<int, int> step_of;    // value -> step of the chain
+    std::map<int, int> input_of;  // value -> input of the chain
+    std::map<int, int> step_of;   // value -> step of the chain
     std::vector<ValueSpec> specs;
     std::vector<std::string> names;
     for (int s : group) {
@@ -114,9 +115,9 @@ class Fuser {
         link.operands.push_back(it->second);
       }
       const std::vector<int>* readers = Readers(step.outputs[0]);
-      const bool leaves = s == anchor || (readers != nullptr && std::any_of(readers->begin(), readers->end(), [&](int r) {
-                            return !group.contains(r);
-                          }));
+      const bool leaves = s == anchor || (readers != nullptr &&
+                                          std::any_of(readers->begin(), readers->end(),
+                                                      [&](int r) { return !group.contains(r); }));
       if (leaves) {
         link.output = static_cast<int>(fused.outputs.size());
         fused.outputs.push_back(step.outputs[0]);
@@ -126,7 +127,8 @@ class Fuser {
       chain.push_back(std::move(link));
     }
     if (fused.inputs.size() > kMaxInputs) return;
-    auto kernel = plan_.device->MakeChain(chain, specs, *Result(anchor).shape, Result(anchor).layout);
+    auto kernel =
+        plan_.device->MakeChain(chain, specs, *Result(anchor).shape, Result(anchor).layout);
     if (!kernel.ok()) return;
     fused.kernel = *std::move(kernel);
     fused.node = steps_[anchor].node;

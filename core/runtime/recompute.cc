@@ -13,7 +13,7 @@
 namespace onward {
 namespace {
 
-constexpr int kLongestChain = 12;     // steps to compute one value again
+constexpr int kLongestChain = 12;  // steps to compute one value again
 constexpr int kMostRounds = 4000;
 constexpr size_t kWorthDropping = 4096;  // bytes
 
@@ -114,7 +114,8 @@ class Recomputer {
     double bytes = 1;
     for (const std::vector<int>* ids : {&step.inputs, &step.outputs}) {
       for (int id : *ids) {
-        if (id >= 0 && plan_.values[id].shape.has_value()) bytes += static_cast<double>(plan_.values[id].bytes());
+        if (id >= 0 && plan_.values[id].shape.has_value())
+          bytes += static_cast<double>(plan_.values[id].bytes());
       }
     }
     bool product = false;

@@ -57,7 +57,8 @@ TEST_P(SgemmTest, AgreesWithDouble) {
             worst = std::max(worst, std::abs(sum - c[i * n + j]));
           }
         }
-        EXPECT_LT(worst, 2e-6 * static_cast<double>(k) + 1e-6) << a_columns << b_columns << followed;
+        EXPECT_LT(worst, 2e-6 * static_cast<double>(k) + 1e-6)
+            << a_columns << b_columns << followed;
       }
     }
   }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a training step costs on any machine: how many passes over memory it
 // makes, how many reorders, how much memory beyond what has to be live, and how
-// often it allocates (oneDNN does so inside its primitives). A change of these numbers is a change of
-// speed; lower them freely, raise them with a reason.
+// often it allocates (oneDNN does so inside its primitives). A change of these numbers is a change
+// of speed; lower them freely, raise them with a reason.
 #include <gtest/gtest.h>
 
 #include <ostream>
@@ -23,7 +23,7 @@ namespace {
 struct Row {
   std::string name, text;
   Shape input;
-  size_t kernels;   // compute and commit
+  size_t kernels;  // compute and commit
   int reorders;
   int64_t allocations;  // oneDNN's, and the results'; ours make none
 };
@@ -87,14 +87,20 @@ const std::vector<Row>& Rows() {
        R"(g (float[16, 64] x, float[32, 64] w1, float[32] b1, float[8, 32] w2, float[8] b2)
           => (float[16, 8] y)
           { h = Gemm <transB = 1> (x, w1, b1) r = Relu(h) y = Gemm <transB = 1> (r, w2, b2) })",
-       {16, 64}, 15, 0, 42},
+       {16, 64},
+       15,
+       0,
+       42},
       {"Convolutions",
        R"(g (float[4, 8, 16, 16] x, float[16, 8, 3, 3] w1, float[16] b1, float[8, 1024] w2, float[8] b2)
           => (float[4, 8] y)
           { c = Conv <pads = [1, 1, 1, 1]> (x, w1, b1) r = Relu(c)
             p = MaxPool <kernel_shape = [2, 2], strides = [2, 2]> (r) f = Flatten(p)
             y = Gemm <transB = 1> (f, w2, b2) })",
-       {4, 8, 16, 16}, 19, 3, 48},
+       {4, 8, 16, 16},
+       19,
+       3,
+       48},
       {"ResidualBlock",
        R"(g (float[4, 16, 8, 8] x, float[16, 16, 3, 3] w1, float[16] s1, float[16] b1, float[16] m1, float[16] v1,
              float[16, 16, 3, 3] w2, float[16] s2, float[16] b2, float[16] m2, float[16] v2, float[8, 16] w3)
@@ -102,7 +108,10 @@ const std::vector<Row>& Rows() {
           { c1 = Conv <pads = [1, 1, 1, 1]> (x, w1) n1 = BatchNormalization(c1, s1, b1, m1, v1) r1 = Relu(n1)
             c2 = Conv <pads = [1, 1, 1, 1]> (r1, w2) n2 = BatchNormalization(c2, s2, b2, m2, v2)
             a = Add(n2, x) r2 = Relu(a) p = GlobalAveragePool(r2) f = Flatten(p) y = Gemm <transB = 1> (f, w3) })",
-       {4, 16, 8, 8}, 29, 1, 32},
+       {4, 16, 8, 8},
+       29,
+       1,
+       32},
       {"TransformerBlock",
        R"(<ir_version: 10, opset_import: ["" : 20]>
           g (float[2, 8, 16] x, float[16, 16] wq, float[16, 16] wk, float[16, 16] wv, float[16] s, float[16] b,
@@ -117,7 +126,10 @@ const std::vector<Row>& Rows() {
             a = Add(x, of) n = LayerNormalization <axis = -1> (a, s, b)
             h = MatMul(n, w1) hb = Add(h, b1) g1 = Gelu(hb) z = MatMul(g1, w2) zb = Add(z, b2) e = Add(zb, n)
             c = Gather <axis = 1> (e, first) y = MatMul(c, wo) })",
-       {2, 8, 16}, 46, 0, 150},
+       {2, 8, 16},
+       46,
+       0,
+       150},
   };
   return *rows;
 }
