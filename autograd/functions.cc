@@ -19,19 +19,6 @@ void RegisterGradientFunctions(FunctionLibrary& library) {
   RegisterIndexFunctions(library);
 }
 
-FunctionDef::Body Requires(int required, FunctionDef::Body body) {
-  return [required, body = std::move(body)](GraphBuilder& b, const Node& call,
-                                            const std::vector<Expr>& inputs) -> std::vector<Expr> {
-    for (int i = 0; i < required; ++i) {
-      if (!Argument(inputs, i).defined()) {
-        FailAt(b, call, absl::StrCat("input ", i, " is missing"));
-        return {};
-      }
-    }
-    return body(b, call, inputs);
-  };
-}
-
 Expr FailAt(GraphBuilder& b, const Node& node, const std::string& message) {
   return b.Fail(absl::InvalidArgumentError(absl::StrCat(node.Describe(), ": ", message)));
 }

@@ -29,8 +29,6 @@ void RegisterIndexFunctions(FunctionLibrary& library);
 
 // --- Calls and shapes (functions.cc) ---
 
-// `body`, refusing calls that omit one of the first `required` inputs.
-FunctionDef::Body Requires(int required, FunctionDef::Body body);
 // Fails with the node's description in front of `message`.
 Expr FailAt(GraphBuilder& b, const Node& node, const std::string& message);
 // Input i; undefined where the call omits it.

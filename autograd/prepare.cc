@@ -12,6 +12,7 @@
 #include "core/base/status.h"
 #include "core/graph/infer.h"
 #include "core/graph/inline.h"
+#include "core/graph/random.h"
 
 namespace onward {
 namespace {
@@ -98,15 +99,6 @@ bool HasUnnamedDims(const Graph& graph) {
 }
 
 }  // namespace
-
-bool IsRandom(const Node& node) {
-  if (!node.domain.empty()) return false;
-  for (const char* op : {"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike",
-                         "Bernoulli", "Multinomial", "Dropout"}) {
-    if (node.op_type == op) return true;
-  }
-  return false;
-}
 
 absl::StatusOr<Graph> PrepareForward(const Graph& graph, const OperatorSet& operators,
                                      const RuleTable& rules, int* next_dim) {

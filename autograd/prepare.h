@@ -27,9 +27,6 @@ void NameDims(ValueType* type, int* next);
 // Takes the names that PrepareForward and NameDims gave to dimensions back.
 void ForgetDimNames(Graph* graph);
 
-// Whether two evaluations of the node may differ.
-bool IsRandom(const Node& node);
-
 }  // namespace onward
 
 #endif  // ONWARD_AUTOGRAD_PREPARE_H_

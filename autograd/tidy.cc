@@ -10,6 +10,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "autograd/prepare.h"
+#include "core/graph/random.h"
 
 namespace onward {
 namespace {

@@ -15,7 +15,6 @@
 #include <iostream>
 #include <map>
 #include <memory>
-#include <random>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,10 +22,10 @@
 #include "absl/strings/str_format.h"
 #include "benchmarks/cost.h"
 #include "benchmarks/machine.h"
+#include "cli/random_feeds.h"
 #include "core/base/parallel.h"
 #include "core/base/status.h"
 #include "core/device/cpu.h"
-#include "core/tensor/dispatch.h"
 #include "training_info/author.h"
 #include "training_info/library.h"
 #include "training_info/lower.h"
@@ -37,43 +36,6 @@ namespace {
 
 constexpr int kFewestRuns = 5;
 constexpr size_t kNameWidth = 48;
-
-// Whole numbers are row numbers where the input chooses rows of a table, and
-// otherwise labels, of which every model has two.
-int64_t IntegerBound(const Graph& graph, const std::string& input) {
-  for (const Node& node : graph.nodes) {
-    if (!node.Is("Gather") || node.inputs.size() != 2 || node.inputs[1] != input) continue;
-    const auto table = graph.initializers.find(node.inputs[0]);
-    if (table != graph.initializers.end()) return table->second.shape()[0];
-  }
-  return 2;
-}
-
-absl::StatusOr<TensorMap> RandomFeeds(const std::vector<NamedType>& inputs, const Graph& graph,
-                                      int64_t batch) {
-  std::mt19937_64 random(0);
-  std::normal_distribution<double> normal;
-  TensorMap feeds;
-  for (const NamedType& in : inputs) {
-    if (!in.type.has_rank || in.type.dtype == DType::kUndefined) {
-      return absl::InvalidArgumentError("input '" + in.name + "' declares no shape");
-    }
-    Shape shape;
-    for (const Dim& d : in.type.dims) shape.push_back(d.known() ? d.value : batch);
-    Tensor t = Tensor::Zeros(in.type.dtype, shape);
-    const auto bound = static_cast<uint64_t>(std::max<int64_t>(1, IntegerBound(graph, in.name)));
-    DispatchFloating(t.dtype(), [&]<typename T>() {
-      for (int64_t i = 0; i < t.elements(); ++i) t.data<T>()[i] = FromDouble<T>(normal(random));
-    });
-    DispatchIntegral(t.dtype(), [&]<typename T>() {
-      for (int64_t i = 0; i < t.elements(); ++i) {
-        t.data<T>()[i] = FromDouble<T>(static_cast<double>(random() % bound));
-      }
-    });
-    feeds[in.name] = std::move(t);
-  }
-  return feeds;
-}
 
 // A compiled model with something to run it on. `model` or `session` owns the
 // executor.
@@ -99,8 +61,8 @@ absl::StatusOr<Subject> PrepareTraining(Model model, int64_t batch) {
   std::vector<std::string> wanted;
   const std::string loss = s.model->model().Metadata(kMetaLoss);
   if (!loss.empty()) wanted.push_back(loss);
-  ONWARD_ASSIGN_OR_RETURN(s.feeds,
-                          RandomFeeds(s.model->StepInputs(0, wanted), s.model->lowered(0), batch));
+  ONWARD_ASSIGN_OR_RETURN(s.feeds, RandomFeeds(s.model->StepInputs(0, wanted), s.model->lowered(0),
+                                               {.batch = batch, .other = batch}));
   ONWARD_ASSIGN_OR_RETURN(s.executor, s.model->PrepareStep(0, s.feeds, wanted));
   return s;
 }
@@ -108,7 +70,8 @@ absl::StatusOr<Subject> PrepareTraining(Model model, int64_t batch) {
 absl::StatusOr<Subject> PrepareInference(const Model& model, int64_t batch) {
   ONWARD_ASSIGN_OR_RETURN(Graph graph, RunnableGraph(model));
   Subject s;
-  ONWARD_ASSIGN_OR_RETURN(s.feeds, RandomFeeds(graph.FeedInputs(), graph, batch));
+  ONWARD_ASSIGN_OR_RETURN(s.feeds,
+                          RandomFeeds(graph.FeedInputs(), graph, {.batch = batch, .other = batch}));
   CompileOptions options;
   options.device = &CpuDevice();
   options.operators = &Operators();

@@ -15,19 +15,14 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "core/base/memory.h"
 #include "core/base/status.h"
 
 namespace onward {
 namespace {
 
 constexpr size_t kChunk = size_t{1} << 20;
-
-uint64_t PhysicalMemory() {
-  const long pages = sysconf(_SC_PHYS_PAGES);
-  const long page = sysconf(_SC_PAGE_SIZE);
-  if (pages <= 0 || page <= 0) return uint64_t{1} << 34;
-  return static_cast<uint64_t>(pages) * static_cast<uint64_t>(page);
-}
+constexpr uint64_t kAssumedMemory = uint64_t{1} << 34;  // where the system does not tell
 
 absl::Status FileError(const std::string& path, absl::string_view what, int error) {
   const std::string message = absl::StrCat(path, ": ", what, ": ", std::strerror(error));
@@ -97,7 +92,7 @@ class Partial {
 }  // namespace
 
 absl::Status CheckFitsInMemory(absl::string_view what, uint64_t bytes) {
-  const uint64_t memory = PhysicalMemory();
+  const uint64_t memory = PhysicalMemory().value_or(kAssumedMemory);
   if (bytes <= memory) return absl::OkStatus();
   return absl::ResourceExhaustedError(absl::StrFormat(
       "%s: needs %.1f GB of memory, this machine has %.1f GB", what, bytes / 1e9, memory / 1e9));

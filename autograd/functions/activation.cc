@@ -36,10 +36,11 @@ std::vector<Expr> GeluGrad(GraphBuilder&, const Node& call, const std::vector<Ex
 }  // namespace
 
 void RegisterActivationFunctions(FunctionLibrary& library) {
-  library.Add("GeluGrad", {.body = Requires(2, GeluGrad),
+  library.Add("GeluGrad", {.body = GeluGrad,
                            .output_like = {1},
                            .shape_only = {},
-                           .attributes = {"approximate"}});
+                           .attributes = {"approximate"},
+                           .required = 2});
 }
 
 }  // namespace onward

@@ -221,14 +221,16 @@ Expr SpreadWindows(const Expr& dy, const Windows& windows, const Expr& x) {
 void RegisterConvFunctions(FunctionLibrary& library) {
   const std::vector<std::string> attributes = {"auto_pad", "dilations", "group",
                                                "kernel_shape", "pads", "strides"};
-  library.Add("ConvInputGrad", {.body = Requires(3, ConvInputGrad),
+  library.Add("ConvInputGrad", {.body = ConvInputGrad,
                                 .output_like = {2},
                                 .shape_only = {2},
-                                .attributes = attributes});
-  library.Add("ConvWeightGrad", {.body = Requires(3, ConvWeightGrad),
+                                .attributes = attributes,
+                                .required = 3});
+  library.Add("ConvWeightGrad", {.body = ConvWeightGrad,
                                  .output_like = {2},
                                  .shape_only = {2},
-                                 .attributes = attributes});
+                                 .attributes = attributes,
+                                 .required = 3});
 }
 
 }  // namespace onward

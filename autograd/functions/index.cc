@@ -42,18 +42,21 @@ std::vector<Expr> ClipGrad(GraphBuilder& b, const Node&, const std::vector<Expr>
 }  // namespace
 
 void RegisterIndexFunctions(FunctionLibrary& library) {
-  library.Add("GatherGrad", {.body = Requires(3, GatherGrad),
+  library.Add("GatherGrad", {.body = GatherGrad,
                              .output_like = {2},
                              .shape_only = {2},
-                             .attributes = {"axis"}});
-  library.Add("ClipGrad", {.body = Requires(3, ClipGrad),
+                             .attributes = {"axis"},
+                             .required = 3});
+  library.Add("ClipGrad", {.body = ClipGrad,
                            .output_like = {1},
                            .shape_only = {},
-                           .attributes = {}, .required = 3});
-  library.Add("ReluGrad", {.body = Requires(2, ReluGrad),
+                           .attributes = {},
+                           .required = 3});
+  library.Add("ReluGrad", {.body = ReluGrad,
                            .output_like = {1},
                            .shape_only = {},
-                           .attributes = {}});
+                           .attributes = {},
+                           .required = 2});
 }
 
 }  // namespace onward

@@ -83,15 +83,17 @@ std::optional<LabelTerms> LabelTermsOf(GraphBuilder& b, const Node& node, const 
 }
 
 void RegisterLossFunctions(FunctionLibrary& library) {
-  library.Add("SoftmaxCrossEntropyLossGrad", {.body = Requires(3, SoftmaxCrossEntropyLossGrad),
+  library.Add("SoftmaxCrossEntropyLossGrad", {.body = SoftmaxCrossEntropyLossGrad,
                                               .output_like = {1},
                                               .shape_only = {},
-                                              .attributes = {"ignore_index", "reduction"}});
+                                              .attributes = {"ignore_index", "reduction"},
+                                              .required = 3});
   library.Add("NegativeLogLikelihoodLossGrad",
-              {.body = Requires(3, NegativeLogLikelihoodLossGrad),
+              {.body = NegativeLogLikelihoodLossGrad,
                .output_like = {1},
                .shape_only = {1},
-               .attributes = {"ignore_index", "reduction"}});
+               .attributes = {"ignore_index", "reduction"},
+               .required = 3});
 }
 
 }  // namespace onward

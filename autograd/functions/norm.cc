@@ -74,22 +74,26 @@ Expr NormalizeGrad(const Normalized& n, const Expr& g, const std::vector<int64_t
 }
 
 void RegisterNormFunctions(FunctionLibrary& library) {
-  library.Add("BatchNormalizationGrad", {.body = Requires(3, BatchNormalizationGrad),
+  library.Add("BatchNormalizationGrad", {.body = BatchNormalizationGrad,
                                          .output_like = {1, 2, 2},
                                          .shape_only = {},
-                                         .attributes = {"epsilon"}});
-  library.Add("LayerNormalizationGrad", {.body = Requires(3, LayerNormalizationGrad),
+                                         .attributes = {"epsilon"},
+                                         .required = 3});
+  library.Add("LayerNormalizationGrad", {.body = LayerNormalizationGrad,
                                          .output_like = {1, 2, 2},
                                          .shape_only = {},
-                                         .attributes = {"axis", "epsilon"}});
-  library.Add("SoftmaxGrad", {.body = Requires(2, SoftmaxGrad),
+                                         .attributes = {"axis", "epsilon"},
+                                         .required = 3});
+  library.Add("SoftmaxGrad", {.body = SoftmaxGrad,
                               .output_like = {1},
                               .shape_only = {},
-                              .attributes = {"axis"}});
-  library.Add("LogSoftmaxGrad", {.body = Requires(2, LogSoftmaxGrad),
+                              .attributes = {"axis"},
+                              .required = 2});
+  library.Add("LogSoftmaxGrad", {.body = LogSoftmaxGrad,
                                  .output_like = {1},
                                  .shape_only = {},
-                                 .attributes = {"axis"}});
+                                 .attributes = {"axis"},
+                                 .required = 2});
 }
 
 }  // namespace onward

@@ -112,21 +112,24 @@ std::vector<Expr> GlobalAveragePoolGrad(GraphBuilder& b, const Node& call,
 }  // namespace
 
 void RegisterPoolFunctions(FunctionLibrary& library) {
-  library.Add("MaxPoolGrad", {.body = Requires(2, MaxPoolGrad),
+  library.Add("MaxPoolGrad", {.body = MaxPoolGrad,
                               .output_like = {1},
                               .shape_only = {},
                               .attributes = {"auto_pad", "ceil_mode", "dilations", "kernel_shape",
-                                             "pads", "storage_order", "strides"}});
+                                             "pads", "storage_order", "strides"},
+                              .required = 2});
   library.Add("AveragePoolGrad",
-              {.body = Requires(2, AveragePoolGrad),
+              {.body = AveragePoolGrad,
                .output_like = {1},
                .shape_only = {1},
                .attributes = {"auto_pad", "ceil_mode", "count_include_pad", "dilations",
-                              "kernel_shape", "pads", "strides"}});
-  library.Add("GlobalAveragePoolGrad", {.body = Requires(2, GlobalAveragePoolGrad),
+                              "kernel_shape", "pads", "strides"},
+               .required = 2});
+  library.Add("GlobalAveragePoolGrad", {.body = GlobalAveragePoolGrad,
                                         .output_like = {1},
                                         .shape_only = {1},
-                                        .attributes = {}});
+                                        .attributes = {},
+                                        .required = 2});
 }
 
 }  // namespace onward

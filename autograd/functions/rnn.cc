@@ -145,18 +145,20 @@ void RegisterRnnFunctions(FunctionLibrary& library) {
     const bool lstm = std::string(op) == "LSTM";
     if (lstm) attributes.push_back("input_forget");
     if (std::string(op) == "GRU") attributes.push_back("linear_before_reset");
-    library.Add(absl::StrCat(op, "Training"), {.body = Requires(3, RnnTrainingBody),
+    library.Add(absl::StrCat(op, "Training"), {.body = RnnTrainingBody,
                                                .types = RnnTrainingTypes,
                                                .output_like = {},
                                                .shape_only = {},
-                                               .attributes = attributes});
+                                               .attributes = attributes,
+                                               .required = 3});
     std::vector<int> like = {0, 1, 2, 3, 5};
     if (lstm) like.insert(like.end(), {6, 7});
-    library.Add(absl::StrCat(op, "Grad"), {.body = Requires(3, RnnGradBody),
+    library.Add(absl::StrCat(op, "Grad"), {.body = RnnGradBody,
                                            .types = nullptr,
                                            .output_like = like,
                                            .shape_only = {3},
-                                           .attributes = attributes});
+                                           .attributes = attributes,
+                                           .required = 3});
   }
 }
 

@@ -130,7 +130,7 @@ void PatternGraph::Replace(const std::vector<const Node*>& nodes, const Node& ro
     graph_->types.erase(old->outputs[0]);
   }
   for (const std::string& in : root.inputs) std::erase(consumers_[in], at);
-  node.name = root.name;
+  if (node.name.empty()) node.name = root.name;
   node.origin = root.origin;
   node.outputs = root.outputs;
   for (const std::string& in : node.inputs) consumers_[in].push_back(at);

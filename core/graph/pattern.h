@@ -50,7 +50,8 @@ class PatternGraph {
   // except the root's output, and none of them computes one of `inputs`.
   bool Closed(const std::vector<const Node*>& nodes, const Node& root,
               const std::vector<std::string>& inputs) const;
-  // Puts `node` in the root's place, with its name and output; the others vanish.
+  // Puts `node` in the root's place, with its output and, unless it has one, its name;
+  // the others vanish.
   void Replace(const std::vector<const Node*>& nodes, const Node& root, Node node);
   // Rebuilds the list of nodes.
   void Finish();

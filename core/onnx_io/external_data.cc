@@ -15,24 +15,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "core/base/memory.h"
 #include "core/base/status.h"
+#include "core/onnx_io/file_descriptor.h"
 
 namespace onward {
 namespace {
-
-class FileDescriptor {
- public:
-  explicit FileDescriptor(int fd) : fd_(fd) {}
-  ~FileDescriptor() {
-    if (fd_ >= 0) close(fd_);
-  }
-  FileDescriptor(const FileDescriptor&) = delete;
-  FileDescriptor& operator=(const FileDescriptor&) = delete;
-  int get() const { return fd_; }
-
- private:
-  int fd_;
-};
 
 absl::Status Refuse(const std::string& location, absl::string_view why) {
   return absl::InvalidArgumentError(absl::StrCat("external data '", location, "': ", why));
@@ -62,12 +50,6 @@ absl::Status ParseNumber(const std::string& location, const std::string& key,
     *value = *value * 10 + static_cast<uint64_t>(c - '0');
   }
   return absl::OkStatus();
-}
-
-size_t MemoryBytes() {
-  const int64_t pages = sysconf(_SC_PHYS_PAGES), page_bytes = sysconf(_SC_PAGESIZE);
-  return pages > 0 && page_bytes > 0 ? static_cast<size_t>(pages) * static_cast<size_t>(page_bytes)
-                                     : std::numeric_limits<size_t>::max();
 }
 
 // Opens `location` beneath `folder` without following any link.
@@ -132,18 +114,14 @@ absl::Status ExternalData::Read(const std::vector<ExternalKey>& entries, size_t 
   if (has_length ? given != bytes : given < bytes) {
     return Refuse(location, absl::StrCat("length ", given, " does not match the tensor's ", bytes, " bytes"));
   }
-  if (bytes > MemoryBytes() / 4 * 3 - total_) {
+  const uint64_t memory = PhysicalMemory().value_or(std::numeric_limits<uint64_t>::max());
+  if (bytes > memory / 4 * 3 - total_) {
     return absl::ResourceExhaustedError(
         absl::StrCat("external data '", location, "': the model needs more memory than this machine has"));
   }
   total_ += bytes;
-  auto* out = static_cast<char*>(allocate());
-  size_t done = 0;
-  while (done < bytes) {
-    const ssize_t n = pread(file.get(), out + done, bytes - done, static_cast<off_t>(offset + done));
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return absl::DataLossError(absl::StrCat("external data '", location, "': read failed"));
-    done += static_cast<size_t>(n);
+  if (!file.Read(static_cast<char*>(allocate()), bytes, static_cast<off_t>(offset))) {
+    return absl::DataLossError(absl::StrCat("external data '", location, "': read failed"));
   }
   return absl::OkStatus();
 }

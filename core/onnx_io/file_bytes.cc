@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -12,40 +11,23 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/onnx_io/file_descriptor.h"
 
 namespace onward {
 namespace {
 
 constexpr size_t kChunk = size_t{4} << 20;  // a multiple of the page size
 
-struct Descriptor {
-  int fd;
-  ~Descriptor() {
-    if (fd >= 0) close(fd);
-  }
-};
-
-bool ReadAll(int fd, char* to, size_t size) {
-  size_t done = 0;
-  while (done < size) {
-    const ssize_t n = read(fd, to + done, size - done);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return false;
-    done += static_cast<size_t>(n);
-  }
-  return true;
-}
-
 }  // namespace
 
 absl::StatusOr<ModelFileBytes> ModelFileBytes::Read(const std::string& path, int64_t limit) {
   // O_NONBLOCK: opening a FIFO must not wait for a writer.
-  const Descriptor file{open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
-  if (file.fd < 0) {
+  const FileDescriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (file.get() < 0) {
     return absl::NotFoundError(absl::StrCat("cannot open '", path, "': ", std::strerror(errno)));
   }
   struct stat info;
-  if (fstat(file.fd, &info) != 0 || !S_ISREG(info.st_mode)) {
+  if (fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode)) {
     return absl::InvalidArgumentError(absl::StrCat("'", path, "' is not a regular file"));
   }
   if (info.st_size == 0) return absl::InvalidArgumentError(absl::StrCat("'", path, "' is empty"));
@@ -62,7 +44,7 @@ absl::StatusOr<ModelFileBytes> ModelFileBytes::Read(const std::string& path, int
     return absl::ResourceExhaustedError(absl::StrCat("'", path, "': out of memory"));
   }
   ModelFileBytes bytes(static_cast<char*>(data), size);
-  if (!ReadAll(file.fd, bytes.data_, size)) {
+  if (!file.Read(bytes.data_, size, 0)) {
     return absl::DataLossError(absl::StrCat("'", path, "' could not be read completely"));
   }
   return bytes;

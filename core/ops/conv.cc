@@ -373,11 +373,9 @@ absl::StatusOr<Kernel> MakeWinogradFusedConv(const KernelRequest& r) {
   }
   WinogradEpilogue epilogue;
   if (r.HasInput(kResidual)) epilogue.residual_input = kResidual;
-  const std::string activation = r.node.String("activation", "");
-  if (activation == "Relu") epilogue.low = 0;
-  if (activation == "Clip") {
-    epilogue.low = r.node.Float("activation_low", epilogue.low);
-    epilogue.high = r.node.Float("activation_high", epilogue.high);
+  if (const auto bounds = ReadActivation(r.node)) {
+    epilogue.low = bounds->low;
+    epilogue.high = bounds->high;
   }
   return AnyWinogradConv(r, epilogue);
 }

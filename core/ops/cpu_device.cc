@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <unistd.h>
-
 #include <atomic>
 #include <limits>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "core/base/memory.h"
 #include "core/device/cpu.h"
 #include "core/ops/elementwise.h"
 #include "core/ops/onednn.h"
@@ -16,9 +16,8 @@ namespace {
 
 // Three quarters of the physical memory; no limit where it is not known.
 size_t MemoryLimit() {
-  const int64_t pages = sysconf(_SC_PHYS_PAGES), page_bytes = sysconf(_SC_PAGESIZE);
-  if (pages <= 0 || page_bytes <= 0) return std::numeric_limits<size_t>::max();
-  return static_cast<size_t>(pages) * static_cast<size_t>(page_bytes) / 4 * 3;
+  const std::optional<uint64_t> bytes = PhysicalMemory();
+  return bytes.has_value() ? *bytes / 4 * 3 : std::numeric_limits<size_t>::max();
 }
 
 std::atomic<size_t> chosen_limit = 0;

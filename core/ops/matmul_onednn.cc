@@ -3,10 +3,8 @@
 // that is faster. Operands keep the strides they have; only a constant B may be asked for in a
 // layout of oneDNN's choice.
 #include <algorithm>
-#include <limits>
 #include <memory>
 #include <numeric>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -79,12 +77,10 @@ Kernel MakeOwnProduct(const KernelRequest& r, const Product& p, int a, int b) {
   auto gemm =
       std::make_shared<const Sgemm>(p.c.get_dims()[0], p.c.get_dims()[1], p.a.get_dims()[1]);
   SgemmEpilogue after;
-  const std::string activation = r.node.String("activation", "");
-  if (!activation.empty()) {
-    const bool relu = activation == "Relu";
+  if (const auto bounds = ReadActivation(r.node)) {
     after.bounded = true;
-    after.low = relu ? 0 : r.node.Float("activation_low", 0);
-    after.high = relu ? std::numeric_limits<float>::infinity() : r.node.Float("activation_high", 0);
+    after.low = bounds->low;
+    after.high = bounds->high;
   }
   Kernel kernel;
   kernel.infallible = true;

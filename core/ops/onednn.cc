@@ -236,11 +236,12 @@ dnnl::primitive_attr Followers(const KernelRequest& r, const DnnlDesc& result) {
   if (r.HasInput(kResidual) && !result.is_zero()) {
     followers.append_binary(dnnl::algorithm::binary_add, result);
   }
-  const std::string activation = r.node.String("activation", "");
-  if (activation == "Relu") followers.append_eltwise(dnnl::algorithm::eltwise_relu, 0, 0);
-  if (activation == "Clip") {
-    followers.append_eltwise(dnnl::algorithm::eltwise_clip, r.node.Float("activation_low", 0),
-                             r.node.Float("activation_high", 0));
+  if (const auto bounds = ReadActivation(r.node)) {
+    if (bounds->is_relu) {
+      followers.append_eltwise(dnnl::algorithm::eltwise_relu, 0, 0);
+    } else {
+      followers.append_eltwise(dnnl::algorithm::eltwise_clip, bounds->low, bounds->high);
+    }
   }
   attributes.set_post_ops(followers);
   return attributes;

@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "core/device/kernel.h"
 #include "core/ops/adapt.h"
+#include "core/ops/followers.h"
 
 namespace onward {
 
@@ -76,7 +77,6 @@ dnnl::primitive_attr DnnlAttributes();
 // Attributes of a primitive that also does what a fused node adds to it: input
 // kResidual, stored as `result`, and an activation. An empty `result` leaves the
 // residual out.
-inline constexpr int kResidual = 3;
 inline constexpr int kResidualArgument = DNNL_ARG_ATTR_MULTIPLE_POST_OP(0) | DNNL_ARG_SRC_1;
 dnnl::primitive_attr Followers(const KernelRequest& request, const DnnlDesc& result);
 

@@ -33,12 +33,12 @@ struct RnnPlan {
   Kind kind = Kind::kRnn;
   Form form = Form::kStandard;
   int64_t steps = 0, batch = 0, inputs = 0, hidden = 0, directions = 1;
-  int64_t gates = 1;  // 1, 3 or 4
-  int64_t width = 1;  // hidden-sized pieces of a row of what is kept
+  int64_t gates = 1;         // 1, 3 or 4
+  int64_t width = 1;         // hidden-sized pieces of a row of what is kept
   bool batch_major = false;  // layout 1
   bool reverse = false;      // the first direction
   bool linear_before_reset = false, input_forget = false;
-  double clip = 0;  // infinity: none
+  double clip = 0;                         // infinity: none
   std::vector<RnnActivation> activations;  // direction by direction
 
   bool lstm() const { return kind == Kind::kLstm; }
@@ -101,6 +101,18 @@ void ForRnnTasks(const RnnPlan& plan, const F& f) {
   ParallelFor(count, plan.IsSmall() ? count : 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) f(tasks[i]);
   });
+}
+
+// An input or output of a call; null where it is omitted.
+template <typename T>
+const T* InputOrNull(const KernelCall& call, int i) {
+  const bool given = i < static_cast<int>(call.inputs.size()) && call.inputs[i] != nullptr;
+  return given ? call.inputs[i]->data<T>() : nullptr;
+}
+template <typename T>
+T* OutputOrNull(const KernelCall& call, int i) {
+  const bool given = i < static_cast<int>(call.outputs.size()) && call.outputs[i] != nullptr;
+  return given ? call.outputs[i]->data<T>() : nullptr;
 }
 
 // [B, T, n] -> [T, B, n], and back with the first two sizes exchanged.

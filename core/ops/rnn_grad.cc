@@ -74,14 +74,8 @@ class GradRun {
   }
 
  private:
-  const T* In(int i) const {
-    const bool given = i < static_cast<int>(call_.inputs.size()) && call_.inputs[i] != nullptr;
-    return given ? call_.inputs[i]->data<T>() : nullptr;
-  }
-  T* Out(int i) const {
-    const bool given = i < static_cast<int>(call_.outputs.size()) && call_.outputs[i] != nullptr;
-    return given ? call_.outputs[i]->data<T>() : nullptr;
-  }
+  const T* In(int i) const { return InputOrNull<T>(call_, i); }
+  T* Out(int i) const { return OutputOrNull<T>(call_, i); }
   T* Scratch(size_t offset) const { return At<T>(call_.workspace, offset); }
   bool Active(int64_t t, int64_t b) const {
     return t >= 0 && t < rnn_.steps && (lengths_.empty() || t < lengths_[b]);

@@ -7,6 +7,7 @@
 
 #include "core/base/parallel.h"
 #include "core/ops/movement.h"
+#include "core/ops/vec.h"
 
 namespace onward {
 namespace {
@@ -32,26 +33,10 @@ void TransposeTile(T* dst, int64_t dst_row, const T* src, int64_t src_row) {
 }
 
 void Transpose8x8(uint32_t* dst, int64_t dst_row, const uint32_t* src, int64_t src_row) {
-  __m256 r[8], t[8];
-  for (int i = 0; i < 8; ++i) {
-    r[i] = _mm256_loadu_ps(reinterpret_cast<const float*>(src + i * src_row));
-  }
-  for (int i = 0; i < 8; i += 2) {
-    t[i] = _mm256_unpacklo_ps(r[i], r[i + 1]);
-    t[i + 1] = _mm256_unpackhi_ps(r[i], r[i + 1]);
-  }
-  for (int i = 0; i < 8; i += 4) {
-    r[i] = _mm256_shuffle_ps(t[i], t[i + 2], 0x44);
-    r[i + 1] = _mm256_shuffle_ps(t[i], t[i + 2], 0xee);
-    r[i + 2] = _mm256_shuffle_ps(t[i + 1], t[i + 3], 0x44);
-    r[i + 3] = _mm256_shuffle_ps(t[i + 1], t[i + 3], 0xee);
-  }
-  for (int i = 0; i < 4; ++i) {
-    _mm256_storeu_ps(reinterpret_cast<float*>(dst + i * dst_row),
-                     _mm256_permute2f128_ps(r[i], r[i + 4], 0x20));
-    _mm256_storeu_ps(reinterpret_cast<float*>(dst + (i + 4) * dst_row),
-                     _mm256_permute2f128_ps(r[i], r[i + 4], 0x31));
-  }
+  Vec<float> r[8];
+  for (int i = 0; i < 8; ++i) r[i] = Load(reinterpret_cast<const float*>(src + i * src_row));
+  Transpose8(r);
+  for (int i = 0; i < 8; ++i) Store(reinterpret_cast<float*>(dst + i * dst_row), r[i]);
 }
 
 void Transpose4x4(uint64_t* dst, int64_t dst_row, const uint64_t* src, int64_t src_row) {

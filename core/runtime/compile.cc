@@ -4,12 +4,15 @@
 #include <algorithm>
 #include <deque>
 #include <new>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "core/base/status.h"
 #include "core/graph/infer.h"
 #include "core/graph/inline.h"
+#include "core/graph/pattern.h"
+#include "core/graph/random.h"
 #include "core/graph/verify.h"
 #include "core/runtime/commit.h"
 #include "core/runtime/evaluate.h"
@@ -23,13 +26,6 @@ namespace {
 
 // Folding a constant must never cost more than it saves.
 constexpr size_t kMaxFoldedBytes = size_t{64} << 20;
-
-bool IsRandom(const Node& node) {
-  static const absl::flat_hash_set<std::string>* ops = new absl::flat_hash_set<std::string>{
-      "RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike",
-      "Bernoulli",    "Multinomial",   "Dropout"};
-  return node.domain.empty() && ops->contains(node.op_type);
-}
 
 class Compiler {
  public:
@@ -49,10 +45,18 @@ class Compiler {
     std::vector<std::string> needed = wanted;
     for (const auto& [variable, value] : options_.updates) needed.push_back(value);
     for (const std::string& value : options_.finite) needed.push_back(value);
+    keep_ = options_.variables;
+    keep_.insert(needed.begin(), needed.end());
+    // From here on, what is needed is known, and initializers are not fed.
+    graph_.outputs.clear();
+    std::erase_if(graph_.inputs,
+                  [&](const NamedType& in) { return graph_.initializers.contains(in.name); });
+    ReadThroughIdentities(&graph_);
     Prune(&graph_, needed);
     InferConcreteTypes();
-    FuseFollowers(needed, options_.variables, &graph_);
-    FindOnlyReaders(needed);
+    FuseFollowers(keep_, &graph_);
+    Prune(&graph_, needed);
+    readers_.emplace(&graph_, keep_);
     ONWARD_RETURN_IF_ERROR(AddSources(needed));
     ONWARD_RETURN_IF_ERROR(AddNodes());
     ONWARD_RETURN_IF_ERROR(AddOutputs(wanted));
@@ -183,27 +187,13 @@ class Compiler {
   void AddWishes(const Node& node, std::vector<ValueSpec>* outputs) const {
     for (size_t i = 0; i < outputs->size(); ++i) {
       ValueSpec& out = (*outputs)[i];
-      auto it = only_reader_.find(node.outputs[i]);
-      if (!out.shape.has_value() || it == only_reader_.end() || !it->second->Is("Transpose")) continue;
-      std::vector<int64_t> perm = it->second->Ints("perm");
+      const Node* reader = readers_->OnlyConsumer(node.outputs[i]);
+      if (!out.shape.has_value() || reader == nullptr || !reader->Is("Transpose")) continue;
+      std::vector<int64_t> perm = reader->Ints("perm");
       if (perm.empty()) {
         for (int axis = out.shape->rank() - 1; axis >= 0; --axis) perm.push_back(axis);
       }
       out.layout = plan_->device->LayoutForTranspose(out.dtype, *out.shape, perm);
-    }
-  }
-
-  // Nodes that are all that reads a value.
-  void FindOnlyReaders(const std::vector<std::string>& needed) {
-    absl::flat_hash_map<std::string, int> readers;
-    for (const std::string& name : needed) readers[name] += 2;
-    for (const Node& node : graph_.nodes) {
-      for (std::string& v : AllInputs(node)) ++readers[v];
-    }
-    for (const Node& node : graph_.nodes) {
-      for (const std::string& v : node.inputs) {
-        if (auto it = readers.find(v); it != readers.end() && it->second == 1) only_reader_[v] = &node;
-      }
     }
   }
 
@@ -415,15 +405,15 @@ class Compiler {
     const size_t limit = options_.device->memory_limit(), resident = ResidentBytes();
     const size_t room = limit - std::min(limit, resident);
     const Plan unplaced = *plan_;
-    ShareBuffers(*options_.operators, plan_.get());
-    PlaceValues(*options_.operators, plan_.get());
+    ShareBuffers(plan_.get());
+    PlaceValues(plan_.get());
     const size_t wanted = plan_->arena_bytes;
     // Placing leaves gaps, so a little less than the room is aimed at.
     for (size_t aim = room; plan_->arena_bytes > room && aim > room / 2; aim -= room / 10) {
       *plan_ = unplaced;
-      RecomputeToFit(*options_.operators, aim, plan_.get());
-      ShareBuffers(*options_.operators, plan_.get());
-      PlaceValues(*options_.operators, plan_.get());
+      RecomputeToFit(aim, plan_.get());
+      ShareBuffers(plan_.get());
+      PlaceValues(plan_.get());
     }
     if (plan_->arena_bytes <= room) return plan_;
     return absl::ResourceExhaustedError(absl::StrCat(
@@ -446,7 +436,8 @@ class Compiler {
   std::shared_ptr<Plan> plan_;
   EvaluateContext context_;
   absl::flat_hash_map<std::string, int> ids_;
-  absl::flat_hash_map<std::string, const Node*> only_reader_;
+  absl::flat_hash_set<std::string> keep_;
+  std::optional<PatternGraph> readers_;  // of the graph that is compiled
   absl::flat_hash_map<int, std::vector<int>> reordered_;
   int next_body_ = 0;
 };

@@ -6,102 +6,68 @@
 #include <optional>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
-#include "core/graph/constant.h"
 #include "core/graph/operator_set.h"
-#include "core/graph/verify.h"
+#include "core/graph/pattern.h"
+#include "core/tensor/dispatch.h"
 
 namespace onward {
 namespace {
 
-std::vector<double> AsDoubles(const Tensor& t) {
-  std::vector<double> values(t.elements());
-  for (int64_t i = 0; i < t.elements(); ++i) {
-    values[i] = t.dtype() == DType::kFloat ? t.data<float>()[i] : t.data<double>()[i];
-  }
-  return values;
-}
-
 Tensor FromDoubles(DType dtype, const Shape& shape, const std::vector<double>& values) {
   Tensor t(dtype, shape);
-  for (size_t i = 0; i < values.size(); ++i) {
-    if (dtype == DType::kFloat) {
-      t.data<float>()[i] = static_cast<float>(values[i]);
-    } else {
-      t.data<double>()[i] = values[i];
-    }
-  }
+  DispatchFloating(dtype, [&]<typename T>() {
+    for (size_t i = 0; i < values.size(); ++i) t.data<T>()[i] = FromDouble<T>(values[i]);
+  });
   return t;
 }
 
 class Fuser {
  public:
-  Fuser(const std::vector<std::string>& needed, const absl::flat_hash_set<std::string>& variables,
-        Graph* graph)
-      : variables_(variables), graph_(*graph), gone_(graph->nodes.size(), false) {
-    for (const std::string& name : needed) readers_[name].push_back(-1);
-    for (size_t i = 0; i < graph_.nodes.size(); ++i) {
-      const Node& node = graph_.nodes[i];
-      for (const std::string& v : AllInputs(node)) readers_[v].push_back(static_cast<int>(i));
-      if (auto value = ConstantValue(node)) constants_.emplace(node.outputs[0], *value);
-    }
-  }
+  Fuser(const absl::flat_hash_set<std::string>& keep, Graph* graph)
+      : graph_(*graph), pattern_(graph, keep) {}
 
   void Run() {
-    for (size_t i = 0; i < graph_.nodes.size(); ++i) {
-      const Node& node = graph_.nodes[i];
-      if (gone_[i] || node.outputs.size() != 1) continue;
-      if (node.Is("Conv") || node.Is("MatMul") || node.Is("Gemm")) Extend(static_cast<int>(i));
+    for (const Node& node : pattern_.nodes()) {
+      if (pattern_.gone(node) || node.outputs.size() != 1) continue;
+      if (node.Is("Conv") || node.Is("MatMul") || node.Is("Gemm")) Extend(node);
     }
-    std::vector<Node> nodes;
-    for (size_t i = 0; i < graph_.nodes.size(); ++i) {
-      if (!gone_[i]) nodes.push_back(std::move(graph_.nodes[i]));
-    }
-    graph_.nodes = std::move(nodes);
+    pattern_.Finish();
   }
 
  private:
-  // The node that alone reads `value`, as an ordinary input and once.
-  int OnlyReader(const std::string& value) const {
-    auto it = readers_.find(value);
-    if (it == readers_.end() || it->second.size() != 1 || it->second[0] < 0) return -1;
-    const Node& node = graph_.nodes[it->second[0]];
-    for (const std::string& in : node.inputs) {
-      if (in == value) return node.outputs.size() == 1 ? it->second[0] : -1;
-    }
-    return -1;
+  std::optional<Tensor> Constant(const Node& node, int input) const {
+    return node.HasInput(input) ? pattern_.Constant(node.inputs[input]) : std::nullopt;
   }
 
-  const Tensor* Constant(const Node& node, int input) const {
-    if (!node.HasInput(input)) return nullptr;
-    const std::string& name = node.inputs[input];
-    if (auto it = constants_.find(name); it != constants_.end()) return &it->second;
-    auto it = graph_.initializers.find(name);
-    return it == graph_.initializers.end() || variables_.contains(name) ? nullptr : &it->second;
-  }
-
-  void Extend(int start) {
-    Node fused = graph_.nodes[start];
-    std::vector<int> taken = {start};
-    const auto next = [&] { return OnlyReader(fused.outputs[0]); };
-    const auto take = [&](int reader) {
+  void Extend(const Node& start) {
+    Node fused = start;
+    std::vector<const Node*> taken = {&start};
+    // The node that alone reads what is fused so far, as an ordinary input.
+    const auto next = [&]() -> const Node* {
+      const Node* reader = pattern_.OnlyConsumer(fused.outputs[0]);
+      const bool ordinary = reader != nullptr && reader->outputs.size() == 1 &&
+                            absl::c_linear_search(reader->inputs, fused.outputs[0]);
+      return ordinary ? reader : nullptr;
+    };
+    const auto take = [&](const Node* reader) {
       taken.push_back(reader);
-      fused.outputs = graph_.nodes[reader].outputs;
+      fused.outputs = reader->outputs;
     };
     if (fused.op_type == "Conv") {
-      if (const int bn = next(); bn >= 0 && FoldNormalization(graph_.nodes[bn], &fused)) take(bn);
+      if (const Node* bn = next(); bn != nullptr && FoldNormalization(*bn, &fused)) take(bn);
     } else if (fused.op_type == "MatMul") {
-      if (const int add = next(); add >= 0 && TakeBias(graph_.nodes[add], &fused)) take(add);
+      if (const Node* add = next(); add != nullptr && TakeBias(*add, &fused)) take(add);
     }
     bool extended = fused.op_type == "MatMul" && fused.HasInput(2);
-    if (const int add = next(); add >= 0 && TakeResidual(graph_.nodes[add], &fused)) {
+    if (const Node* add = next(); add != nullptr && TakeResidual(*add, &fused)) {
       take(add);
       extended = true;
     }
-    if (const int activation = next();
-        activation >= 0 && TakeActivation(graph_.nodes[activation], &fused)) {
-      take(activation);
+    if (const Node* act = next(); act != nullptr && TakeActivation(*act, &fused)) {
+      take(act);
       extended = true;
     }
     if (taken.size() == 1) return;
@@ -110,15 +76,7 @@ class Fuser {
       fused.domain = std::string(kOnwardDomain);
       graph_.opsets.try_emplace(fused.domain, 1);
     }
-    for (int i : taken) gone_[i] = true;
-    gone_[taken.back()] = false;
-    for (const std::string& v : fused.inputs) {
-      if (v.empty()) continue;
-      for (int& reader : readers_[v]) {
-        if (std::find(taken.begin(), taken.end(), reader) != taken.end()) reader = taken.back();
-      }
-    }
-    graph_.nodes[taken.back()] = std::move(fused);
+    pattern_.Replace(taken, *taken.back(), std::move(fused));
   }
 
   // W' = W*s, B' = (B - mean)*s + b with s = scale / sqrt(var + epsilon).
@@ -127,21 +85,24 @@ class Fuser {
         bn.inputs[0] != conv->outputs[0]) {
       return false;
     }
-    const Tensor* w = Constant(*conv, 1);
-    const Tensor* b = Constant(*conv, 2);
-    const Tensor* p[4];
-    for (int i = 0; i < 4; ++i) p[i] = Constant(bn, i + 1);
-    if (w == nullptr || (conv->HasInput(2) && b == nullptr) || w->shape().rank() < 3) return false;
+    const std::optional<Tensor> w = Constant(*conv, 1), b = Constant(*conv, 2);
+    if (!w.has_value() || w->shape().rank() < 3 || (conv->HasInput(2) && !b.has_value()))
+      return false;
     if (w->dtype() != DType::kFloat && w->dtype() != DType::kDouble) return false;
     const int64_t channels = w->shape()[0];
-    for (const Tensor* t : p) {
-      if (t == nullptr || t->dtype() != w->dtype() || t->elements() != channels) return false;
+    const auto fits = [&](const std::optional<Tensor>& t) {
+      return t.has_value() && t->dtype() == w->dtype() && t->elements() == channels;
+    };
+    std::vector<double> parameters[4];  // scale, shift, mean, variance
+    for (int i = 0; i < 4; ++i) {
+      const std::optional<Tensor> p = Constant(bn, i + 1);
+      if (!fits(p)) return false;
+      parameters[i] = *ToDoubles(*p);
     }
-    if (b != nullptr && (b->elements() != channels || b->dtype() != w->dtype())) return false;
-    std::vector<double> weights = AsDoubles(*w);
-    std::vector<double> bias = b != nullptr ? AsDoubles(*b) : std::vector<double>(channels);
-    const std::vector<double> scale = AsDoubles(*p[0]), shift = AsDoubles(*p[1]);
-    const std::vector<double> mean = AsDoubles(*p[2]), variance = AsDoubles(*p[3]);
+    if (b.has_value() && !fits(b)) return false;
+    const auto& [scale, shift, mean, variance] = parameters;
+    std::vector<double> weights = *ToDoubles(*w);
+    std::vector<double> bias = b.has_value() ? *ToDoubles(*b) : std::vector<double>(channels);
     const size_t size = weights.size() / std::max<int64_t>(channels, 1);
     for (int64_t c = 0; c < channels; ++c) {
       const double s = scale[c] / std::sqrt(variance[c] + bn.Float("epsilon", 1e-5f));
@@ -168,7 +129,6 @@ class Fuser {
     if (auto it = graph_.initializers.find(value); it != graph_.initializers.end()) {
       return it->second.shape().rank();
     }
-    if (auto it = constants_.find(value); it != constants_.end()) return it->second.shape().rank();
     const ValueType* type = graph_.TypeOf(value);
     return type == nullptr || !type->has_rank ? -1 : type->rank();
   }
@@ -206,8 +166,8 @@ class Fuser {
       return true;
     }
     if (!node.Is("Clip") || node.inputs[0] != fused->outputs[0]) return false;
-    const Tensor *low = Constant(node, 1), *high = Constant(node, 2);
-    if (low == nullptr || high == nullptr || low->dtype() != DType::kFloat ||
+    const std::optional<Tensor> low = Constant(node, 1), high = Constant(node, 2);
+    if (!low.has_value() || !high.has_value() || low->dtype() != DType::kFloat ||
         low->elements() != 1 || high->dtype() != DType::kFloat || high->elements() != 1) {
       return false;
     }
@@ -217,14 +177,12 @@ class Fuser {
     return true;
   }
 
-  const absl::flat_hash_set<std::string>& variables_;
   Graph& graph_;
-  std::vector<bool> gone_;
-  absl::flat_hash_map<std::string, std::vector<int>> readers_;
-  absl::flat_hash_map<std::string, Tensor> constants_;
+  PatternGraph pattern_;
 };
 
-// Readers of a copy read the original; who is left without readers goes.
+}  // namespace
+
 void ReadThroughIdentities(Graph* graph) {
   absl::flat_hash_map<std::string, std::string> original;
   for (Node& node : graph->nodes) {
@@ -237,14 +195,8 @@ void ReadThroughIdentities(Graph* graph) {
   }
 }
 
-}  // namespace
-
-void FuseFollowers(const std::vector<std::string>& needed,
-                   const absl::flat_hash_set<std::string>& variables, Graph* graph) {
-  ReadThroughIdentities(graph);
-  Prune(graph, needed);
-  Fuser(needed, variables, graph).Run();
-  Prune(graph, needed);
+void FuseFollowers(const absl::flat_hash_set<std::string>& keep, Graph* graph) {
+  Fuser(keep, graph).Run();
 }
 
 }  // namespace onward

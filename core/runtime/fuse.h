@@ -5,7 +5,6 @@
 #define ONWARD_CORE_RUNTIME_FUSE_H_
 
 #include <string>
-#include <vector>
 
 #include "absl/container/flat_hash_set.h"
 #include "core/graph/function_library.h"
@@ -13,14 +12,16 @@
 
 namespace onward {
 
-// Rewrites, where the values between are read by nobody else and are not
-// `needed`:
+// Makes readers of a copy read the original; Prune then drops the copy.
+void ReadThroughIdentities(Graph* graph);
+
+// Rewrites, where the values between are read by nobody else, are no outputs of
+// the graph and are not in `keep`:
 //   Conv [BatchNormalization of constants] [Add Z] [Relu | Clip]  -> FusedConv
 //   MatMul [Add bias] [Add Z] [Relu | Clip]                       -> FusedMatMul
 //   Gemm [Add Z] [Relu | Clip]                                    -> FusedGemm
-// Initializers in `variables` change between runs and are not folded.
-void FuseFollowers(const std::vector<std::string>& needed,
-                   const absl::flat_hash_set<std::string>& variables, Graph* graph);
+// Initializers in `keep` change between runs and are not folded.
+void FuseFollowers(const absl::flat_hash_set<std::string>& keep, Graph* graph);
 
 // FusedConv (X, W, B, Z), FusedMatMul and FusedGemm (A, B, C, Z), with the
 // attributes of the operator and

@@ -11,7 +11,9 @@ constexpr size_t kAlignment = 64;
 
 size_t Aligned(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
-size_t LargestLiveSum(const std::vector<Lifetime>& buffers) {
+}  // namespace
+
+LivePeak FindLivePeak(const std::vector<Lifetime>& buffers) {
   int steps = 0;
   for (const Lifetime& b : buffers) steps = std::max(steps, b.last + 1);
   std::vector<long long> change(steps + 1, 0);
@@ -20,11 +22,16 @@ size_t LargestLiveSum(const std::vector<Lifetime>& buffers) {
     change[b.last + 1] -= static_cast<long long>(b.bytes);
   }
   long long live = 0, most = 0;
-  for (long long c : change) most = std::max(most, live += c);
-  return static_cast<size_t>(most);
+  LivePeak peak;
+  for (int step = 0; step < steps; ++step) {
+    live += change[step];
+    if (live > most) {
+      most = live;
+      peak = {static_cast<size_t>(most), step};
+    }
+  }
+  return peak;
 }
-
-}  // namespace
 
 MemoryPlan PlaceBuffers(std::vector<Lifetime>* buffers) {
   std::vector<int> order(buffers->size());
@@ -45,11 +52,12 @@ MemoryPlan PlaceBuffers(std::vector<Lifetime>* buffers) {
     }
     buffer.offset = at;
     plan.arena_bytes = std::max(plan.arena_bytes, at + size);
-    placed.insert(std::upper_bound(placed.begin(), placed.end(), index,
-                                   [&](int a, int b) { return (*buffers)[a].offset < (*buffers)[b].offset; }),
-                  index);
+    placed.insert(
+        std::upper_bound(placed.begin(), placed.end(), index,
+                         [&](int a, int b) { return (*buffers)[a].offset < (*buffers)[b].offset; }),
+        index);
   }
-  plan.live_bytes = LargestLiveSum(*buffers);
+  plan.live_bytes = FindLivePeak(*buffers).bytes;
   return plan;
 }
 

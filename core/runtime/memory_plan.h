@@ -15,6 +15,13 @@ struct Lifetime {
   size_t offset = 0;
 };
 
+// The most bytes that are live at once, and the first step at which they are.
+struct LivePeak {
+  size_t bytes = 0;
+  int step = 0;
+};
+LivePeak FindLivePeak(const std::vector<Lifetime>& buffers);
+
 struct MemoryPlan {
   size_t arena_bytes = 0;
   size_t live_bytes = 0;  // lower bound: largest sum of live buffers

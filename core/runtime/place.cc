@@ -7,29 +7,10 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "core/runtime/memory_plan.h"
+#include "core/runtime/uses.h"
 
 namespace onward {
 namespace {
-
-// Calls visit(value, step) for every use: compute steps from 0, then commit
-// steps, then what is read after everything.
-template <typename Visit>
-void VisitUses(const OperatorSet& operators, const Plan& plan, const Visit& visit) {
-  int at = 0;
-  for (const std::vector<PlanStep>* steps : {&plan.compute, &plan.commit}) {
-    for (const PlanStep& step : *steps) {
-      for (int id : step.outputs) visit(id, at);
-      for (size_t i = 0; i < step.inputs.size(); ++i) {
-        if (!operators.ShapeOnly(step.node, static_cast<int>(i))) visit(step.inputs[i], at);
-      }
-      ++at;
-    }
-  }
-  const int computed = static_cast<int>(plan.compute.size());
-  for (const auto& [name, id] : plan.outputs) visit(id, computed);
-  for (int id : plan.finite) visit(id, computed);
-  for (const PlanCopy& copy : plan.copies) visit(copy.from, at);
-}
 
 int RootOf(const Plan& plan, int id) {
   while (plan.values[id].root != id) id = plan.values[id].root;
@@ -58,10 +39,12 @@ int InputToOverwrite(const Plan& plan, const PlanStep& step, int o, int at,
 
 }  // namespace
 
-void ShareBuffers(const OperatorSet& operators, Plan* plan) {
+void ShareBuffers(Plan* plan) {
   std::vector<int> last_use(plan->values.size(), -1);
-  VisitUses(operators, *plan, [&](int id, int at) {
-    if (id >= 0) last_use[RootOf(*plan, id)] = std::max(last_use[RootOf(*plan, id)], at);
+  ForEachUse(*plan, [&](int id, int at, Use use) {
+    if (use == Use::kShape) return;
+    int& last = last_use[RootOf(*plan, id)];
+    last = std::max(last, at);
   });
   for (size_t at = 0; at < plan->compute.size(); ++at) {
     PlanStep& step = plan->compute[at];
@@ -84,11 +67,11 @@ void ShareBuffers(const OperatorSet& operators, Plan* plan) {
   }
 }
 
-void PlaceValues(const OperatorSet& operators, Plan* plan) {
+void PlaceValues(Plan* plan) {
   std::vector<Lifetime> buffers;
   absl::flat_hash_map<int, int> buffer_of;  // root value -> index
-  VisitUses(operators, *plan, [&](int id, int at) {
-    if (id < 0) return;
+  ForEachUse(*plan, [&](int id, int at, Use use) {
+    if (use == Use::kShape) return;
     const PlanValue& root = plan->values[plan->values[id].root];
     if (root.storage != PlanValue::Storage::kArena) return;
     auto [it, inserted] = buffer_of.try_emplace(root.root, static_cast<int>(buffers.size()));

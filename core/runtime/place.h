@@ -3,17 +3,16 @@
 #ifndef ONWARD_CORE_RUNTIME_PLACE_H_
 #define ONWARD_CORE_RUNTIME_PLACE_H_
 
-#include "core/graph/operator_set.h"
 #include "core/runtime/plan.h"
 
 namespace onward {
 
 // Lets a step write over an input that nobody reads afterwards, where its kernel
 // works element for element.
-void ShareBuffers(const OperatorSet& operators, Plan* plan);
+void ShareBuffers(Plan* plan);
 
 // Gives every value and workspace its place in the arena.
-void PlaceValues(const OperatorSet& operators, Plan* plan);
+void PlaceValues(Plan* plan);
 
 }  // namespace onward
 

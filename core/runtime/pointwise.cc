@@ -2,37 +2,31 @@
 #include "core/runtime/pointwise.h"
 
 #include <algorithm>
-#include <limits>
 #include <map>
 #include <set>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_join.h"
+#include "core/runtime/uses.h"
 
 namespace onward {
 namespace {
 
 constexpr size_t kMaxSteps = 24;
 constexpr size_t kMaxInputs = 16;
-constexpr int kEnd = std::numeric_limits<int>::max();
 
 class Fuser {
  public:
   explicit Fuser(Plan* plan)
       : plan_(*plan), steps_(plan->compute), absorbed_(steps_.size(), false) {
-    for (size_t s = 0; s < steps_.size(); ++s) {
-      for (int id : steps_[s].inputs) AddReader(id, static_cast<int>(s));
-      for (int id : steps_[s].outputs) {
-        if (id >= 0) producer_[id] = static_cast<int>(s);
+    ForEachUse(plan_, [&](int id, int step, Use use) {
+      if (use == Use::kWrite) {
+        if (step < static_cast<int>(steps_.size())) producer_[id] = step;
+      } else {
+        readers_[plan_.values[id].root].push_back(step);
       }
-    }
-    for (const PlanStep& step : plan_.commit) {
-      for (int id : step.inputs) AddReader(id, kEnd);
-    }
-    for (const PlanCopy& copy : plan_.copies) AddReader(copy.from, kEnd);
-    for (const auto& [name, id] : plan_.outputs) AddReader(id, kEnd);
-    for (int id : plan_.finite) AddReader(id, kEnd);
+    });
   }
 
   void Run() {
@@ -47,10 +41,6 @@ class Fuser {
   }
 
  private:
-  void AddReader(int id, int step) {
-    if (id >= 0) readers_[plan_.values[id].root].push_back(step);
-  }
-
   bool Joins(int s) const {
     const PlanStep& step = steps_[s];
     if (step.dynamic || step.kernel.pointwise == nullptr || step.outputs.size() != 1) return false;

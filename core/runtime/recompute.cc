@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "core/runtime/memory_plan.h"
+#include "core/runtime/uses.h"
 
 namespace onward {
 namespace {
@@ -35,17 +37,17 @@ struct Choice {
 
 class Recomputer {
  public:
-  Recomputer(const OperatorSet& operators, Plan* plan) : operators_(operators), plan_(*plan) {}
+  explicit Recomputer(Plan* plan) : plan_(*plan) {}
 
   size_t Run(size_t limit) {
     Analyse();
-    for (int round = 0; round < kMostRounds && peak_bytes_ > limit; ++round) {
+    for (int round = 0; round < kMostRounds && peak_.bytes > limit; ++round) {
       const std::optional<Choice> choice = Best();
       if (!choice.has_value()) break;
       Apply(*choice);
       Analyse();
     }
-    return peak_bytes_;
+    return peak_.bytes;
   }
 
  private:
@@ -53,56 +55,27 @@ class Recomputer {
   int RootOf(int id) const { return plan_.values[id].root; }
   bool InArena(int root) const { return plan_.values[root].storage == PlanValue::Storage::kArena; }
 
-  void Read(int id, int at) {
-    if (id < 0 || !InArena(RootOf(id))) return;
-    std::vector<int>& reads = lives_[RootOf(id)].reads;
-    if (reads.empty() || reads.back() != at) reads.push_back(at);
-  }
-
   void Analyse() {
     lives_.clear();
-    for (int at = 0; at < End(); ++at) {
-      const PlanStep& step = plan_.compute[at];
-      for (size_t i = 0; i < step.inputs.size(); ++i) {
-        if (!operators_.ShapeOnly(step.node, static_cast<int>(i))) Read(step.inputs[i], at);
-      }
-      for (int id : step.outputs) {
-        if (id < 0 || !InArena(RootOf(id))) continue;
-        Life& life = lives_[RootOf(id)];
+    ForEachUse(plan_, [&](int id, int step, Use use) {
+      const int root = RootOf(id), at = std::min(step, End());
+      if (!InArena(root) || use == Use::kShape) return;
+      Life& life = lives_[root];
+      if (use == Use::kWrite) {
         if (life.written < 0) life.written = at;
-        life.bytes = plan_.values[RootOf(id)].bytes();
+        life.bytes = plan_.values[root].bytes();
+      } else if (life.reads.empty() || life.reads.back() != at) {
+        life.reads.push_back(at);
       }
-    }
-    for (const PlanStep& step : plan_.commit) {
-      for (int id : step.inputs) Read(id, End());
-    }
-    for (const auto& [name, id] : plan_.outputs) Read(id, End());
-    for (int id : plan_.finite) Read(id, End());
-    for (const PlanCopy& copy : plan_.copies) Read(copy.from, End());
-    FindPeak();
-  }
-
-  void FindPeak() {
-    std::vector<long long> change(End() + 2, 0);
+    });
+    std::vector<Lifetime> live;
     for (const auto& [root, life] : lives_) {
-      if (life.written < 0) continue;
-      change[life.written] += static_cast<long long>(life.bytes);
-      change[LastRead(life) + 1] -= static_cast<long long>(life.bytes);
+      if (life.written >= 0) live.push_back({life.bytes, life.written, LastRead(life), 0});
     }
     for (int at = 0; at < End(); ++at) {
-      const long long scratch = static_cast<long long>(plan_.compute[at].kernel.workspace_bytes);
-      change[at] += scratch;
-      change[at + 1] -= scratch;
+      live.push_back({plan_.compute[at].kernel.workspace_bytes, at, at, 0});
     }
-    long long live = 0, most = -1;
-    for (int at = 0; at <= End(); ++at) {
-      live += change[at];
-      if (live > most) {
-        most = live;
-        peak_ = at;
-      }
-    }
-    peak_bytes_ = static_cast<size_t>(std::max(most, 0LL));
+    peak_ = FindLivePeak(live);
   }
 
   static int LastRead(const Life& life) {
@@ -134,7 +107,7 @@ class Recomputer {
     if (!steps->insert(life.written).second) return true;
     for (size_t i = 0; i < step.inputs.size(); ++i) {
       const int id = step.inputs[i];
-      if (id < 0 || operators_.ShapeOnly(step.node, static_cast<int>(i))) continue;
+      if (id < 0 || plan_.operators->ShapeOnly(step.node, static_cast<int>(i))) continue;
       if (plan_.values[RootOf(id)].storage == PlanValue::Storage::kDynamic) return false;
       if (!InArena(RootOf(id))) continue;
       const Life& input = lives_.at(RootOf(id));
@@ -148,11 +121,11 @@ class Recomputer {
   std::optional<Choice> Best() const {
     std::optional<Choice> best;
     for (const auto& [root, life] : lives_) {
-      if (life.written < 0 || life.bytes < kWorthDropping || life.written >= peak_) continue;
-      auto next = std::lower_bound(life.reads.begin(), life.reads.end(), peak_);
+      if (life.written < 0 || life.bytes < kWorthDropping || life.written >= peak_.step) continue;
+      auto next = std::lower_bound(life.reads.begin(), life.reads.end(), peak_.step);
       // Read at the peak itself, or never again; or waiting for the end, where
       // nothing can be put before the reader.
-      if (next == life.reads.end() || *next == peak_ || *next == End()) continue;
+      if (next == life.reads.end() || *next == peak_.step || *next == End()) continue;
       std::set<int> steps;
       if (!Chain(root, *next, &steps)) continue;
       double work = 0;
@@ -218,17 +191,13 @@ class Recomputer {
     plan_.compute.insert(plan_.compute.begin() + choice.before, again.begin(), again.end());
   }
 
-  const OperatorSet& operators_;
   Plan& plan_;
   std::map<int, Life> lives_;  // by root
-  int peak_ = 0;
-  size_t peak_bytes_ = 0;
+  LivePeak peak_;
 };
 
 }  // namespace
 
-size_t RecomputeToFit(const OperatorSet& operators, size_t limit, Plan* plan) {
-  return Recomputer(operators, plan).Run(limit);
-}
+size_t RecomputeToFit(size_t limit, Plan* plan) { return Recomputer(plan).Run(limit); }
 
 }  // namespace onward

@@ -7,7 +7,6 @@
 
 #include <cstddef>
 
-#include "core/graph/operator_set.h"
 #include "core/runtime/plan.h"
 
 namespace onward {
@@ -16,7 +15,7 @@ namespace onward {
 // values are live at once, or nothing more can be dropped. For plans whose
 // memory is not placed yet and whose buffers are not shared. Returns the most
 // bytes that are live at once afterwards.
-size_t RecomputeToFit(const OperatorSet& operators, size_t limit, Plan* plan);
+size_t RecomputeToFit(size_t limit, Plan* plan);
 
 }  // namespace onward
 
