@@ -25,6 +25,7 @@ const FunctionLibrary& Functions() {
     RegisterGradientFunctions(*l);
     RegisterOptimizerFunctions(*l);
     RegisterFusedFunctions(*l);
+    RegisterRowFunctions(*l);
     return l;
   }();
   return *library;

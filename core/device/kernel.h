@@ -117,6 +117,13 @@ struct ChainStep {
   int output = -1;                  // of the chain; -1: used inside only
 };
 
+// Inputs that are `leading` ones followed by `input_kinds` lists of n tensors
+// each, outputs that are `output_kinds` lists: calls that share the leading inputs
+// can become one with longer lists.
+struct TensorLists {
+  int leading, input_kinds, output_kinds;
+};
+
 struct Kernel {
   std::function<absl::Status(const KernelCall&)> run;
   // Wanted layouts of the inputs (missing = plain) and given ones of the
@@ -133,6 +140,8 @@ struct Kernel {
   bool infallible = false;
   // Set by element-wise kernels with one output.
   std::shared_ptr<const Pointwise> pointwise;
+  // Set where the number of tensors is free.
+  std::optional<TensorLists> lists;
 };
 
 // Unimplemented means "not this variant": the next one in the table is tried.

@@ -43,16 +43,19 @@ const Node* PatternGraph::Producer(const std::string& value, std::string_view op
 }
 
 const Node* PatternGraph::OnlyConsumer(const std::string& value) const {
+  if (value.empty() || fixed(value)) return nullptr;
+  const std::vector<const Node*> consumers = Consumers(value);
+  return consumers.size() == 1 ? consumers[0] : nullptr;
+}
+
+std::vector<const Node*> PatternGraph::Consumers(const std::string& value) const {
+  std::vector<const Node*> consumers;
   auto it = consumers_.find(value);
-  if (value.empty() || it == consumers_.end() || fixed_.contains(value)) return nullptr;
-  const Node* only = nullptr;
+  if (it == consumers_.end()) return consumers;
   for (int i : it->second) {
-    const Node& node = graph_->nodes[i];
-    if (gone(node)) continue;
-    if (only != nullptr) return nullptr;
-    only = &node;
+    if (!gone_[i]) consumers.push_back(&graph_->nodes[i]);
   }
-  return only;
+  return consumers;
 }
 
 std::optional<Tensor> PatternGraph::Constant(const std::string& value) const {
@@ -79,13 +82,18 @@ std::string PatternGraph::AddConstant(const Node& root, std::string_view hint, T
   return AddBefore(root, hint, std::move(node), std::move(type));
 }
 
-std::string PatternGraph::AddBefore(const Node& root, std::string_view hint, Node node,
-                                    ValueType type) {
+std::string PatternGraph::NewName(const Node& root, std::string_view hint) {
   const std::string base = absl::StrCat(root.outputs[0], "__", std::string(hint));
   std::string name = base;
   for (int i = 1; !names_.insert(name).second || keep_.contains(name); ++i) {
     name = absl::StrCat(base, "_", i);
   }
+  return name;
+}
+
+std::string PatternGraph::AddBefore(const Node& root, std::string_view hint, Node node,
+                                    ValueType type) {
+  const std::string name = NewName(root, hint);
   node.name = name;
   node.outputs = {name};
   graph_->types[name] = std::move(type);
@@ -132,7 +140,8 @@ void PatternGraph::Replace(const std::vector<const Node*>& nodes, const Node& ro
   for (const std::string& in : root.inputs) std::erase(consumers_[in], at);
   if (node.name.empty()) node.name = root.name;
   node.origin = root.origin;
-  node.outputs = root.outputs;
+  if (node.outputs.empty()) node.outputs = root.outputs;
+  for (const std::string& out : node.outputs) producer_[out] = at;
   for (const std::string& in : node.inputs) consumers_[in].push_back(at);
   for (const Node& before : before_[at]) {
     for (const std::string& in : before.inputs) consumers_[in].push_back(at);

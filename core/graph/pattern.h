@@ -23,6 +23,9 @@ class PatternGraph {
 
   const std::vector<Node>& nodes() const { return graph_->nodes; }
   const ValueType* TypeOf(const std::string& value) const { return graph_->TypeOf(value); }
+  bool IsInitializer(const std::string& value) const {
+    return graph_->initializers.contains(value);
+  }
   // Whether the node was taken into a replacement.
   bool gone(const Node& node) const { return gone_[Index(node)]; }
 
@@ -32,6 +35,10 @@ class PatternGraph {
   // The one node that reads the value, once; null where there are more, where there is
   // none, and where the value has to stay.
   const Node* OnlyConsumer(const std::string& value) const;
+  // The nodes that read the value, once per use.
+  std::vector<const Node*> Consumers(const std::string& value) const;
+  // Whether the value has to stay whatever reads it: an output, or kept.
+  bool fixed(const std::string& value) const { return fixed_.contains(value); }
 
   // The value of a constant, and that of a constant with one element.
   std::optional<Tensor> Constant(const std::string& value) const;
@@ -50,7 +57,9 @@ class PatternGraph {
   // except the root's output, and none of them computes one of `inputs`.
   bool Closed(const std::vector<const Node*>& nodes, const Node& root,
               const std::vector<std::string>& inputs) const;
-  // Puts `node` in the root's place, with its output and, unless it has one, its name;
+  // A name for a further output of the node that will replace `root`.
+  std::string NewName(const Node& root, std::string_view hint);
+  // Puts `node` in the root's place, with its outputs and name unless it has its own;
   // the others vanish.
   void Replace(const std::vector<const Node*>& nodes, const Node& root, Node node);
   // Rebuilds the list of nodes.

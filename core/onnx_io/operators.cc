@@ -176,7 +176,11 @@ class OnnxOperators : public OperatorSet {
     const FunctionDef* def = library_ == nullptr ? nullptr : library_->Find(node.op_type);
     if (def == nullptr) return types;
     ONWARD_RETURN_IF_ERROR(FunctionLibrary::CheckCall(*def, node));
-    if (def->types) return def->types(node, inputs, *this, opsets);
+    if (def->types) {
+      ONWARD_ASSIGN_OR_RETURN(types, def->types(node, inputs, *this, opsets));
+      types.resize(node.outputs.size());
+      return types;
+    }
     bool complete = true;
     for (size_t i = 0; i < types.size(); ++i) {
       const int like = i < def->output_like.size() ? def->output_like[i] : -1;

@@ -18,6 +18,7 @@ void RegisterCpuKernels(KernelTable& table) {
   RegisterRnnKernels(table);
   RegisterLossKernels(table);
   RegisterOptimizerKernels(table);
+  RegisterRowOptimizerKernels(table);
 }
 
 }  // namespace onward

@@ -2,9 +2,14 @@
 // BatchNormalization: Y = (X - mean) / sqrt(var + epsilon) * scale + B.
 // Training mode takes mean and population variance from X, over all axes but 1,
 // and gives running = input * momentum + current * (1 - momentum).
+//
+// FusedBatchNormalization adds a residual to the result and bounds it by an
+// activation. Its last output holds, per channel, the mean, factor and shift that
+// were used: with them the gradient knows the activation's input again.
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -12,6 +17,7 @@
 #include "core/base/status.h"
 #include "core/ops/adapt.h"
 #include "core/ops/channel_view.h"
+#include "core/ops/followers.h"
 #include "core/ops/norm.h"
 #include "core/tensor/dispatch.h"
 
@@ -71,23 +77,56 @@ struct ChannelNumbers {
   double *mean, *var, *scale, *bias, *factor, *shift;
 };
 
+template <typename T, WalkForm kForm>
+ChannelAffine<T> AffineOf(const ChannelGroup& group, const ChannelNumbers& numbers) {
+  return {PerChannel<T, kForm>(group, numbers.mean), PerChannel<T, kForm>(group, numbers.factor),
+          PerChannel<T, kForm>(group, numbers.shift)};
+}
+
 template <typename T>
 void Normalize(const ChannelView& v, const ChannelGroup& group, int64_t from, int64_t to,
                const ChannelNumbers& numbers, const T* x, T* y) {
   WithForm<T>(v, group, [&]<WalkForm kForm>() {
-    const Vec<T> mean = PerChannel<T, kForm>(group, numbers.mean);
-    const Vec<T> factor = PerChannel<T, kForm>(group, numbers.factor);
-    const Vec<T> shift = PerChannel<T, kForm>(group, numbers.shift);
+    const ChannelAffine<T> affine = AffineOf<T, kForm>(group, numbers);
     Walk<T, kForm>(v, group, from, to, [&](int64_t at, int count, auto) {
-      Store<T>(y + at, (Load(x + at, count) - mean) * factor + shift, count);
+      Store<T>(y + at, affine(Load(x + at, count)), count);
     });
   });
 }
 
+// The same with what follows: z is null or the residual.
+template <typename T>
+void NormalizeAndBound(const ChannelView& v, const ChannelGroup& group, int64_t from, int64_t to,
+                       const ChannelNumbers& numbers, const ActivationBounds& bounds, const T* x,
+                       const T* z, T* y) {
+  WithForm<T>(v, group, [&]<WalkForm kForm>() {
+    const ChannelAffine<T> affine = AffineOf<T, kForm>(group, numbers);
+    // Lanes without a channel stay zero.
+    const Vec<T> low = OverChannels<T, kForm>(group, bounds.low);
+    const Vec<T> high = OverChannels<T, kForm>(group, bounds.high);
+    const auto bound = [&](Vec<T> n) {  // NaN stays
+      n = low > n ? low : n;
+      return n > high ? high : n;
+    };
+    if (z == nullptr) {
+      Walk<T, kForm>(v, group, from, to, [&](int64_t at, int count, auto) {
+        Store<T>(y + at, bound(affine(Load(x + at, count))), count);
+      });
+    } else {
+      Walk<T, kForm>(v, group, from, to, [&](int64_t at, int count, auto) {
+        Store<T>(y + at, bound(affine(Load(x + at, count)) + Load(z + at, count)), count);
+      });
+    }
+  });
+}
+
 struct BatchNormState {
+  static constexpr int kZ = 5, kTable = 3;  // input and output of the fused form
+
   ChannelView view;
   ChannelSplit split;
   bool training;
+  std::optional<ActivationBounds> bounds;  // set where anything follows
   double epsilon, momentum;
   size_t numbers_at[6];
   size_t moments_at;
@@ -107,8 +146,16 @@ struct BatchNormState {
       numbers.factor[c] = numbers.scale[c] / std::sqrt(numbers.var[c] + epsilon);
       numbers.shift[c] = numbers.bias[c] + (rounded - numbers.mean[c]) * numbers.factor[c];
     };
+    const T* z = kZ < call.inputs.size() && call.inputs[kZ] != nullptr ? call.inputs[kZ]->data<T>()
+                                                                       : nullptr;
     auto apply = [&](int64_t g, int64_t from, int64_t to) {
-      if (y != nullptr) Normalize<T>(view, GroupAt<T>(view, g), from, to, numbers, x, y);
+      if (y == nullptr) return;
+      const ChannelGroup group = GroupAt<T>(view, g);
+      if (bounds.has_value()) {
+        NormalizeAndBound<T>(view, group, from, to, numbers, *bounds, x, z, y);
+      } else {
+        Normalize<T>(view, group, from, to, numbers, x, y);
+      }
     };
     if (!training) {
       ReadDoubles(*call.inputs[3], numbers.mean);
@@ -136,6 +183,13 @@ struct BatchNormState {
                     apply);
     WriteRunning(call, 1, numbers.mean);
     WriteRunning(call, 2, numbers.var);
+    if (kTable < call.outputs.size() && call.outputs[kTable] != nullptr) {
+      T* table = call.outputs[kTable]->data<T>();
+      for (const double* row : {numbers.mean, numbers.factor, numbers.shift}) {
+        table = std::transform(row, row + view.channels, table,
+                               [](double value) { return static_cast<T>(value); });
+      }
+    }
   }
 
   // Running statistics i (1 mean, 2 variance): input 2 + i, output i.
@@ -177,7 +231,7 @@ absl::StatusOr<Kernel> MakeBatchNorm(const KernelRequest& r) {
   ONWARD_RETURN_IF_ERROR(CheckInputs(r, channels));
   auto state = std::make_shared<BatchNormState>();
   state->training = r.node.Int("training_mode", 0) != 0;
-  if (!state->training && (r.HasOutput(1) || r.HasOutput(2))) {
+  if (!state->training && (r.HasOutput(1) || r.HasOutput(2) || r.HasOutput(3))) {
     return NodeError(r.node, "running statistics are outputs of training_mode=1 only");
   }
   state->epsilon = r.node.Float("epsilon", 1e-5f);
@@ -192,6 +246,15 @@ absl::StatusOr<Kernel> MakeBatchNorm(const KernelRequest& r) {
     view = ChannelViewOf(r.in(0), nullptr);
   }
   state->view = *view;
+  if (r.node.op_type == "FusedBatchNormalization") {
+    state->bounds = ReadActivation(r.node).value_or(ActivationBounds::None());
+    if (r.HasInput(BatchNormState::kZ)) {
+      if (r.in(BatchNormState::kZ) != r.in(0)) return NodeError(r.node, "Z needs the shape of X");
+      kernel.input_layouts.resize(BatchNormState::kZ + 1);
+      kernel.input_layouts[BatchNormState::kZ] = kernel.input_layouts[0];
+      kernel.in_place.push_back({0, BatchNormState::kZ});
+    }
+  }
   WorkspacePlan plan;
   for (size_t& at : state->numbers_at) at = plan.Add(channels * sizeof(double));
   const bool known = DispatchFloat(r.inputs[0].dtype, [&]<typename T>() {
@@ -213,8 +276,10 @@ void RegisterBatchNormKernels(KernelTable& table) {
   auto shape = [](const KernelRequest& r, int output) {
     return output == 0 ? r.in(0) : r.in(2 + output);
   };
-  table.Add("BatchNormalization", {"reference", 14, Adapt(MakeBatchNorm, shape),
-                                   "float, double, float16, bfloat16"});
+  table.Add("BatchNormalization",
+            {"reference", 14, Adapt(MakeBatchNorm, shape), "float, double, float16, bfloat16"});
+  table.Add("FusedBatchNormalization", {"reference", 1, MakeBatchNorm, "float, double"},
+            kOnwardDomain);
 }
 
 }  // namespace onward

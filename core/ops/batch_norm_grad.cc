@@ -4,8 +4,12 @@
 //   dB = sum(dy);  dscale = sum(dy * xh)
 //   dx = scale * s * (dy - dB / n - xh * dscale / n)
 // One pass over x and dy gives mean, var and both sums, a second one dx.
+//
+// FusedBatchNormalizationGrad is that of a normalisation with an activation: dy
+// counts where the activation's input, worked out again from x, lay within bounds.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <memory>
 #include <utility>
 
@@ -13,6 +17,7 @@
 #include "core/base/status.h"
 #include "core/ops/adapt.h"
 #include "core/ops/channel_view.h"
+#include "core/ops/followers.h"
 #include "core/ops/norm.h"
 #include "core/tensor/dispatch.h"
 
@@ -21,9 +26,34 @@ namespace {
 
 constexpr int64_t kChunk = 256;  // vectors of x and of dy that stay in the first-level cache
 
-template <typename T, WalkForm kForm>
+// What of dy passes the activation.
+struct NoActivation {
+  template <typename T, WalkForm kForm>
+  auto For(const ChannelView&, const ChannelGroup&) const {
+    return [](Vec<T>, Vec<T> dy) { return dy; };
+  }
+};
+
+struct WithinBounds {
+  double low, high;   // inclusive
+  const void* table;  // of T: means, factors, shifts of the forward pass
+
+  template <typename T, WalkForm kForm>
+  auto For(const ChannelView& v, const ChannelGroup& group) const {
+    const T* rows = static_cast<const T*>(table);
+    const auto row = [&](int i) { return PerChannel<T, kForm>(group, rows + i * v.channels); };
+    return [affine = ChannelAffine<T>{row(0), row(1), row(2)}, from = Splat(static_cast<T>(low)),
+            to = Splat(static_cast<T>(high))](Vec<T> x, Vec<T> dy) {
+      const Vec<T> n = affine(x);
+      return (n >= from) & (n <= to) ? dy : Vec<T>{};
+    };
+  }
+};
+
+template <typename T, WalkForm kForm, typename Activation>
 Moments ChunkMoments(const ChannelView& v, const ChannelGroup& group, int64_t from, int64_t to,
-                     const T* x, const T* dy) {
+                     const Activation& activation, const T* x, const T* dy) {
+  const auto gate = activation.template For<T, kForm>(v, group);
   constexpr bool kPlanes = kForm == WalkForm::kPlanes;
   const T n = static_cast<T>(to - from);
   Vec<T> sum[4] = {};
@@ -33,8 +63,9 @@ Moments ChunkMoments(const ChannelView& v, const ChannelGroup& group, int64_t fr
   if constexpr (kPlanes) mean = Splat(HorizontalSum<T>(mean));
   Vec<T> squares[2] = {}, rest[2] = {}, grad[2] = {}, product[2] = {};
   Walk<T, kForm>(v, group, from, to, [&](int64_t at, int count, auto u) {
-    const Vec<T> d = Keep<T>(Load(x + at, count) - mean, count);
-    const Vec<T> g = Load(dy + at, count);
+    const Vec<T> value = Load(x + at, count);
+    const Vec<T> d = Keep<T>(value - mean, count);
+    const Vec<T> g = gate(value, Load(dy + at, count));
     squares[u % 2] += d * d;
     rest[u % 2] += d;
     grad[u % 2] += g;
@@ -57,15 +88,15 @@ Moments ChunkMoments(const ChannelView& v, const ChannelGroup& group, int64_t fr
   return m;
 }
 
-template <typename T>
+template <typename T, typename Activation>
 Moments MomentsOf(const ChannelView& v, const ChannelGroup& group, int64_t from, int64_t to,
-                  const T* x, const T* dy) {
+                  const Activation& activation, const T* x, const T* dy) {
   const int64_t chunk = kChunk * (v.planes ? kLanes<T> : 1);
   Moments all;
   for (; from < to; from += chunk) {
     const int64_t end = std::min(from + chunk, to);
     WithForm<T>(v, group, [&]<WalkForm kForm>() {
-      all.Merge(ChunkMoments<T, kForm>(v, group, from, end, x, dy));
+      all.Merge(ChunkMoments<T, kForm>(v, group, from, end, activation, x, dy));
     });
   }
   return all;
@@ -76,17 +107,20 @@ struct ChannelNumbers {
   double *scale, *mean, *by_dy, *by_x, *shift, *dscale, *dbias;
 };
 
-template <typename T>
+template <typename T, typename Activation>
 void InputGrad(const ChannelView& v, const ChannelGroup& group, int64_t from, int64_t to,
-               const ChannelNumbers& numbers, const T* x, const T* dy, T* dx) {
+               const ChannelNumbers& numbers, const Activation& activation, const T* x, const T* dy,
+               T* dx) {
   WithForm<T>(v, group, [&]<WalkForm kForm>() {
+    const auto gate = activation.template For<T, kForm>(v, group);
     const Vec<T> mean = PerChannel<T, kForm>(group, numbers.mean);
     const Vec<T> by_dy = PerChannel<T, kForm>(group, numbers.by_dy);
     const Vec<T> by_x = PerChannel<T, kForm>(group, numbers.by_x);
     const Vec<T> shift = PerChannel<T, kForm>(group, numbers.shift);
     Walk<T, kForm>(v, group, from, to, [&](int64_t at, int count, auto) {
-      const Vec<T> d = Load(x + at, count) - mean;
-      Store<T>(dx + at, by_dy * Load(dy + at, count) + (by_x * d + shift), count);
+      const Vec<T> value = Load(x + at, count);
+      const Vec<T> g = gate(value, Load(dy + at, count));
+      Store<T>(dx + at, by_dy * g + (by_x * (value - mean) + shift), count);
     });
   });
 }
@@ -99,8 +133,8 @@ struct BatchNormGradState {
   size_t moments_at;
 
   // Inputs dY, X, scale; outputs dX, dscale, dB.
-  template <typename T>
-  void Run(const KernelCall& call) const {
+  template <typename T, typename Activation>
+  void Run(const KernelCall& call, const Activation& activation) const {
     ChannelNumbers numbers;
     double** slots[] = {&numbers.scale, &numbers.mean,   &numbers.by_dy, &numbers.by_x,
                         &numbers.shift, &numbers.dscale, &numbers.dbias};
@@ -110,7 +144,7 @@ struct BatchNormGradState {
     const T* x = call.inputs[1]->data<T>();
     T* dx = call.outputs[0] == nullptr ? nullptr : call.outputs[0]->data<T>();
     auto measure = [&](int64_t g, int64_t from, int64_t to) {
-      return MomentsOf<T>(view, GroupAt<T>(view, g), from, to, x, dy);
+      return MomentsOf<T>(view, GroupAt<T>(view, g), from, to, activation, x, dy);
     };
     auto finish = [&](int64_t g, const Moments& m) {
       const ChannelGroup group = GroupAt<T>(view, g);
@@ -128,7 +162,8 @@ struct BatchNormGradState {
       }
     };
     auto apply = [&](int64_t g, int64_t from, int64_t to) {
-      if (dx != nullptr) InputGrad<T>(view, GroupAt<T>(view, g), from, to, numbers, x, dy, dx);
+      if (dx == nullptr) return;
+      InputGrad<T>(view, GroupAt<T>(view, g), from, to, numbers, activation, x, dy, dx);
     };
     MeasureAndApply(split, view.pixels(), At<Moments>(call.workspace, moments_at), measure, finish,
                     apply);
@@ -154,13 +189,19 @@ absl::StatusOr<Kernel> MakeBatchNormGrad(const KernelRequest& r) {
   }
   const Shape& shape = r.in(1);
   if (r.in(0) != shape || shape.rank() == 0 || r.inputs[0].dtype != r.inputs[1].dtype) {
-    return NodeError(r.node, absl::StrCat("dY has shape ", r.in(0).ToString(), ", X ",
-                                          shape.ToString()));
+    return NodeError(r.node,
+                     absl::StrCat("dY has shape ", r.in(0).ToString(), ", X ", shape.ToString()));
   }
   const int64_t channels = shape.rank() == 1 ? 1 : shape[1];
   if (r.in(2) != Shape{channels}) {
     return NodeError(r.node, absl::StrCat("scale has shape ", r.in(2).ToString(),
                                           ", expected one number per channel (", channels, ")"));
+  }
+  const bool fused = r.node.op_type == "FusedBatchNormalizationGrad";
+  const auto bounds = fused ? ReadActivation(r.node) : std::nullopt;
+  if (bounds.has_value() &&
+      (!r.HasInput(3) || r.in(3) != Shape{3, channels} || r.inputs[3].dtype != r.inputs[1].dtype)) {
+    return NodeError(r.node, "the fourth input is the table of the forward pass");
   }
   auto state = std::make_shared<BatchNormGradState>();
   state->epsilon = r.node.Float("epsilon", 1e-5f);
@@ -175,8 +216,14 @@ absl::StatusOr<Kernel> MakeBatchNormGrad(const KernelRequest& r) {
   for (size_t& at : state->numbers_at) at = plan.Add(channels * sizeof(double));
   const bool known = DispatchFloat(r.inputs[1].dtype, [&]<typename T>() {
     state->split = SplitOf<T>(state->view);
-    kernel.run = [state](const KernelCall& call) {
-      state->Run<T>(call);
+    kernel.run = [state, bounds](const KernelCall& call) {
+      if (!bounds.has_value()) {
+        state->Run<T>(call, NoActivation());
+      } else {
+        // Relu lets through what is above zero: no less than the smallest number.
+        const double low = bounds->is_relu ? std::numeric_limits<T>::denorm_min() : bounds->low;
+        state->Run<T>(call, WithinBounds{low, bounds->high, call.inputs[3]->raw()});
+      }
       return absl::OkStatus();
     };
   });
@@ -192,6 +239,8 @@ void RegisterBatchNormGradKernels(KernelTable& table) {
   auto shape = [](const KernelRequest& r, int output) { return r.in(output == 0 ? 1 : 2); };
   table.Add("BatchNormalizationGrad",
             {"reference", 1, Adapt(MakeBatchNormGrad, shape), "float, double, float16, bfloat16"},
+            kOnwardDomain);
+  table.Add("FusedBatchNormalizationGrad", {"reference", 1, MakeBatchNormGrad, "float, double"},
             kOnwardDomain);
 }
 

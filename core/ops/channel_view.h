@@ -108,8 +108,8 @@ inline void WithForm(const ChannelView& v, const ChannelGroup& group, const F& f
 
 // A per-channel number of a group as a vector: one lane per channel, or the
 // same in all lanes for planes.
-template <typename T, WalkForm kForm>
-inline Vec<T> PerChannel(const ChannelGroup& group, const double* values) {
+template <typename T, WalkForm kForm, typename Number>
+inline Vec<T> PerChannel(const ChannelGroup& group, const Number* values) {
   Vec<T> v = {};
   if constexpr (kForm == WalkForm::kPlanes) {
     v = Splat(static_cast<T>(values[group.first]));
@@ -118,6 +118,21 @@ inline Vec<T> PerChannel(const ChannelGroup& group, const double* values) {
   }
   return v;
 }
+
+// The same number for every channel of a group; zero in lanes without one.
+template <typename T, WalkForm kForm>
+inline Vec<T> OverChannels(const ChannelGroup& group, double value) {
+  if constexpr (kForm == WalkForm::kPlanes) return Splat(static_cast<T>(value));
+  return Keep<T>(Splat(static_cast<T>(value)), group.lanes);
+}
+
+// Normalisation as a function of an element. Forward pass and gradient both call
+// this, so that both see the same bits.
+template <typename T>
+struct ChannelAffine {
+  Vec<T> mean, factor, shift;
+  Vec<T> operator()(Vec<T> x) const { return (x - mean) * factor + shift; }
+};
 
 // Mean, sum of squared deviations, and the two sums of BatchNormalization's
 // gradient, of the channels of one group over some pixels. Parts are computed

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the nodes FusedConv, FusedMatMul and FusedGemm state beside the operator.
+// What the nodes FusedConv, FusedMatMul, FusedGemm and FusedBatchNormalization state
+// beside the operator.
 #ifndef ONWARD_CORE_OPS_FOLLOWERS_H_
 #define ONWARD_CORE_OPS_FOLLOWERS_H_
 
@@ -11,13 +12,17 @@
 
 namespace onward {
 
-// The input that is added to the result.
+// The input of a convolution or product that is added to the result.
 inline constexpr int kResidual = 3;
 
 // Relu and Clip: the result stays within bounds.
 struct ActivationBounds {
   bool is_relu;
   float low, high;
+  static ActivationBounds None() {
+    constexpr float kInfinity = std::numeric_limits<float>::infinity();
+    return {false, -kInfinity, kInfinity};
+  }
 };
 
 // Nothing where the node has no activation.

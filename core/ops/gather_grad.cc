@@ -3,6 +3,9 @@
 // gathered from. The positions are sorted by row (stably, so the order of the
 // sum is the order of the indices), and each row of the result is written
 // once: copied, added up, or zeroed.
+//
+// GatherGradRows gives only the rows that are named: entry i holds the row of index
+// i and its sum if no earlier index names it, else -1 and zeros.
 #include <algorithm>
 #include <cstring>
 #include <type_traits>
@@ -106,8 +109,27 @@ void SumAll(T* out, const T* dy, const RowLists& lists, const GradShape& g) {
   });
 }
 
-absl::StatusOr<Kernel> MakeGatherGrad(const KernelRequest& request) {
-  ONWARD_RETURN_IF_ERROR(CheckArity(request, 3));
+template <typename T>
+void SumNamedRows(int64_t* rows, T* sums, const T* dy, const RowLists& lists, const GradShape& g) {
+  std::fill(rows, rows + g.count, -1);
+  for (int64_t r = 0; r < g.rows; ++r) {
+    if (lists.start[r + 1] > lists.start[r]) rows[lists.order[lists.start[r]]] = r;
+  }
+  ParallelFor(g.count, RowGrain<T>(g.inner), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      T* sum = sums + i * g.inner;
+      if (const int64_t r = rows[i]; r >= 0) {
+        const int64_t first = lists.start[r];
+        SumRow(sum, dy, lists.order + first, lists.start[r + 1] - first, g.inner);
+      } else {
+        std::fill(sum, sum + g.inner, T(0));
+      }
+    }
+  });
+}
+
+// The sizes of a call, whose inputs are dY, indices and the data (for its shape).
+absl::StatusOr<GradShape> GradShapeOf(const KernelRequest& request) {
   ONWARD_RETURN_IF_ERROR(CheckSameType(request, 0, {2}));
   ONWARD_RETURN_IF_ERROR(CheckIndexType(request, 1));
   const Shape data = request.in(2);
@@ -126,6 +148,13 @@ absl::StatusOr<Kernel> MakeGatherGrad(const KernelRequest& request) {
     return NodeUnimplemented(request.node,
                              absl::StrCat("no kernel for ", std::string(DTypeName(dtype))));
   }
+  return g;
+}
+
+absl::StatusOr<Kernel> MakeGatherGrad(const KernelRequest& request) {
+  ONWARD_RETURN_IF_ERROR(CheckArity(request, 3));
+  ONWARD_ASSIGN_OR_RETURN(const GradShape g, GradShapeOf(request));
+  const Shape data = request.in(2);
   const OutputSlot slot(request, 0);
   ONWARD_RETURN_IF_ERROR(slot.Accepts(data));
   Kernel kernel;
@@ -148,10 +177,46 @@ absl::StatusOr<Kernel> MakeGatherGrad(const KernelRequest& request) {
   return kernel;
 }
 
+absl::StatusOr<Kernel> MakeGatherGradRows(const KernelRequest& request) {
+  ONWARD_RETURN_IF_ERROR(CheckArity(request, 3, 2));
+  ONWARD_ASSIGN_OR_RETURN(const GradShape g, GradShapeOf(request));
+  if (g.outer != 1 || !request.HasOutput(0) || !request.HasOutput(1)) {
+    return NodeError(request.node, "gives rows and sums of axis 0");
+  }
+  const OutputSlot rows(request, 0), sums(request, 1);
+  const Shape data = request.in(2);
+  Shape sums_shape = data;
+  sums_shape[0] = g.count;
+  ONWARD_RETURN_IF_ERROR(rows.Accepts(Shape{g.count}));
+  ONWARD_RETURN_IF_ERROR(sums.Accepts(sums_shape));
+  Kernel kernel;
+  kernel.input_layouts = {nullptr, nullptr, request.inputs[2].layout};
+  kernel.workspace_bytes = (g.rows + 2 + g.count) * sizeof(int64_t);
+  kernel.run = [rows, sums, sums_shape, g,
+                node = KeepNode(request.node)](const KernelCall& call) -> absl::Status {
+    const Tensor& index = *call.inputs[1];
+    ONWARD_RETURN_IF_ERROR(CheckIndices(*node, index, g.rows));
+    ONWARD_ASSIGN_OR_RETURN(Tensor * row_output, rows.Get(call, Shape{g.count}));
+    ONWARD_ASSIGN_OR_RETURN(Tensor * sum_output, sums.Get(call, sums_shape));
+    int64_t* scratch = static_cast<int64_t*>(call.workspace);
+    const RowLists lists{scratch, scratch + g.rows + 2};
+    DispatchIndex(index.dtype(), [&]<typename I>() { SortByRow(index.data<I>(), g, lists); });
+    DispatchFloating(sum_output->dtype(), [&]<typename T>() {
+      SumNamedRows(row_output->data<int64_t>(), sum_output->data<T>(), call.inputs[0]->data<T>(),
+                   lists, g);
+    });
+    return absl::OkStatus();
+  };
+  return kernel;
+}
+
 }  // namespace
 
 void RegisterGatherGradKernels(KernelTable& table) {
   table.Add("GatherGrad", {"reference", 1, MakeGatherGrad, "float, double, float16, bfloat16"},
+            kOnwardDomain);
+  table.Add("GatherGradRows",
+            {"reference", 1, MakeGatherGradRows, "float, double, float16, bfloat16"},
             kOnwardDomain);
 }
 

@@ -75,7 +75,7 @@ void TakeRows(T* dst, const T* src, const I* index, int64_t outer, int64_t n, in
 }
 
 void RegisterScatterKernels(KernelTable& table);     // ScatterElements, ScatterND
-void RegisterGatherGradKernels(KernelTable& table);  // GatherGrad
+void RegisterGatherGradKernels(KernelTable& table);  // GatherGrad, GatherGradRows
 void RegisterSelectKernels(KernelTable& table);      // OneHot, NonZero, Compress, ReverseSequence
 void RegisterSortKernels(KernelTable& table);        // TopK, Unique
 

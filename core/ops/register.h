@@ -22,6 +22,7 @@ void RegisterSoftmaxKernels(KernelTable& table);
 void RegisterRnnKernels(KernelTable& table);
 void RegisterLossKernels(KernelTable& table);
 void RegisterOptimizerKernels(KernelTable& table);
+void RegisterRowOptimizerKernels(KernelTable& table);
 
 // All of the above.
 void RegisterCpuKernels(KernelTable& table);

@@ -17,6 +17,7 @@
 #include "core/runtime/commit.h"
 #include "core/runtime/evaluate.h"
 #include "core/runtime/fuse.h"
+#include "core/runtime/merge_updates.h"
 #include "core/runtime/place.h"
 #include "core/runtime/pointwise.h"
 #include "core/runtime/recompute.h"
@@ -55,6 +56,8 @@ class Compiler {
     Prune(&graph_, needed);
     InferConcreteTypes();
     FuseFollowers(keep_, &graph_);
+    FuseBatchNormalization(keep_, &graph_);
+    UpdateRowsOnly(keep_, &graph_);
     Prune(&graph_, needed);
     readers_.emplace(&graph_, keep_);
     ONWARD_RETURN_IF_ERROR(AddSources(needed));
@@ -62,6 +65,7 @@ class Compiler {
     ONWARD_RETURN_IF_ERROR(AddOutputs(wanted));
     ONWARD_RETURN_IF_ERROR(PlanCommit(options_.updates, ids_, plan_.get(),
                                       [this](int id) { return Materialize(id); }));
+    MergeUpdates(context_, plan_.get());
     FusePointwise(plan_.get());
     return PlanMemory();
   }

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/graph/operator_set.h"
 #include "core/graph/pattern.h"
+#include "core/runtime/take_followers.h"
 #include "core/tensor/dispatch.h"
 
 namespace onward {
@@ -23,6 +24,8 @@ Tensor FromDoubles(DType dtype, const Shape& shape, const std::vector<double>& v
   });
   return t;
 }
+
+constexpr int kResidual = 3;  // input of the fused operators
 
 class Fuser {
  public:
@@ -62,11 +65,12 @@ class Fuser {
       if (const Node* add = next(); add != nullptr && TakeBias(*add, &fused)) take(add);
     }
     bool extended = fused.op_type == "MatMul" && fused.HasInput(2);
-    if (const Node* add = next(); add != nullptr && TakeResidual(*add, &fused)) {
+    if (const Node* add = next();
+        add != nullptr && TakeResidual(pattern_, *add, kResidual, &fused)) {
       take(add);
       extended = true;
     }
-    if (const Node* act = next(); act != nullptr && TakeActivation(*act, &fused)) {
+    if (const Node* act = next(); act != nullptr && TakeActivation(pattern_, *act, &fused)) {
       take(act);
       extended = true;
     }
@@ -118,13 +122,6 @@ class Fuser {
     return true;
   }
 
-  // The other operand of an Add.
-  static std::string Other(const Node& add, const std::string& value) {
-    if (!add.Is("Add") || add.inputs.size() != 2) return "";
-    if (add.inputs[0] == add.inputs[1]) return "";
-    return add.inputs[0] == value ? add.inputs[1] : add.inputs[0];
-  }
-
   int RankOf(const std::string& value) const {
     if (auto it = graph_.initializers.find(value); it != graph_.initializers.end()) {
       return it->second.shape().rank();
@@ -135,45 +132,10 @@ class Fuser {
 
   // A vector along the columns. (Added to a product of vectors it would not be.)
   bool TakeBias(const Node& add, Node* matmul) const {
-    const std::string other = Other(add, matmul->outputs[0]);
+    const std::string other = OtherOperand(add, matmul->outputs[0]);
     if (other.empty() || RankOf(other) != 1 || RankOf(matmul->inputs[1]) < 2) return false;
     matmul->inputs.resize(2);
     matmul->inputs.push_back(other);
-    return true;
-  }
-
-  bool TakeResidual(const Node& add, Node* fused) const {
-    const std::string other = Other(add, fused->outputs[0]);
-    const ValueType *type = graph_.TypeOf(other), *result = graph_.TypeOf(add.outputs[0]);
-    if (other.empty() || type == nullptr || result == nullptr || !type->has_rank ||
-        !result->has_rank || type->rank() != result->rank() ||
-        graph_.initializers.contains(other)) {
-      return false;
-    }
-    for (int i = 0; i < type->rank(); ++i) {
-      const Dim &a = type->dims[i], &b = result->dims[i];
-      const bool same = a.known() ? a.value == b.value : !a.symbol.empty() && a.symbol == b.symbol;
-      if (!same) return false;
-    }
-    fused->inputs.resize(4);
-    fused->inputs[3] = other;
-    return true;
-  }
-
-  bool TakeActivation(const Node& node, Node* fused) const {
-    if (node.Is("Relu")) {
-      fused->attributes["activation"] = "Relu";
-      return true;
-    }
-    if (!node.Is("Clip") || node.inputs[0] != fused->outputs[0]) return false;
-    const std::optional<Tensor> low = Constant(node, 1), high = Constant(node, 2);
-    if (!low.has_value() || !high.has_value() || low->dtype() != DType::kFloat ||
-        low->elements() != 1 || high->dtype() != DType::kFloat || high->elements() != 1) {
-      return false;
-    }
-    fused->attributes["activation"] = "Clip";
-    fused->attributes["activation_low"] = *low->data<float>();
-    fused->attributes["activation_high"] = *high->data<float>();
     return true;
   }
 

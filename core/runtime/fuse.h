@@ -23,11 +23,29 @@ void ReadThroughIdentities(Graph* graph);
 // Initializers in `keep` change between runs and are not folded.
 void FuseFollowers(const absl::flat_hash_set<std::string>& keep, Graph* graph);
 
+// Likewise, for normalisation with statistics of the batch or that change:
+//   BatchNormalization [Add Z] [Relu | Clip]               -> FusedBatchNormalization
+//   (ReluGrad | ClipGrad) BatchNormalizationGrad of those  -> FusedBatchNormalizationGrad
+// The gradient works out the activation's input again, so nothing keeps it.
+void FuseBatchNormalization(const absl::flat_hash_set<std::string>& keep, Graph* graph);
+
+// A table of which a step reads few rows, and whose optimizer leaves rows without a
+// gradient as they are, has only those rows updated, with the same bits:
+//   GatherGrad, SgdStep or Adagrad -> GatherGradRows, SgdRowsStep or AdagradRowsStep
+// GatherGradRows (dY, indices, data) gives, per index, the row and the sum of its
+// gradients where the index is the first to name it, else -1 and zeros. The steps
+// take (R, X, rows, sums) and (R, T, X, rows, sums, H).
+void UpdateRowsOnly(const absl::flat_hash_set<std::string>& keep, Graph* graph);
+
 // FusedConv (X, W, B, Z), FusedMatMul and FusedGemm (A, B, C, Z), with the
 // attributes of the operator and
 //   activation: "", "Relu" or "Clip", activation_low, activation_high.
 // Z has the shape of the result; where no kernel serves a call, its body does.
+// FusedBatchNormalization (X, scale, B, mean, var, Z) gives Y, the running statistics
+// and table[3, C]: (X - table[0]) * table[1] + table[2] is what the activation gets.
+// FusedBatchNormalizationGrad takes (dY, X, scale, table).
 void RegisterFusedFunctions(FunctionLibrary& library);
+void RegisterRowFunctions(FunctionLibrary& library);
 
 }  // namespace onward
 

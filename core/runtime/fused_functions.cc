@@ -33,6 +33,47 @@ FunctionDef::Body BodyOf(std::string op) {
   };
 }
 
+// A number per channel against x.
+Expr AlongChannels(const Expr& c, const Expr& x) {
+  std::vector<int64_t> shape(x.rank(), 1);
+  if (x.rank() > 1) shape[1] = -1;
+  return x.rank() > 1 ? Reshape(c, shape) : c;
+}
+
+std::vector<Expr> FusedBatchNormalization(GraphBuilder& b, const Node& call,
+                                          const std::vector<Expr>& in) {
+  const Expr& x = in[0];
+  const Attributes attributes = Without(call, {"activation", "activation_low", "activation_high"});
+  const int outputs = call.Int("training_mode", 0) != 0 ? 3 : 1;
+  std::vector<Expr> results =
+      b.Ops("BatchNormalization", {x, in[1], in[2], in[3], in[4]}, outputs, attributes);
+  const Expr y = in.size() > 5 && in[5].defined() ? results[0] + in[5] : results[0];
+  results[0] = Activated(b, call, y);
+  if (!call.HasOutput(3)) return results;
+  std::vector<int64_t> axes = {0};
+  for (int i = 2; i < x.rank(); ++i) axes.push_back(i);
+  const Expr mean = ReduceMean(x, axes), centred = x - mean;
+  const Expr variance = ReduceMean(centred * centred, axes);
+  const Expr factor = Reshape(CastLike(in[1], x), {1, -1}) /
+                      Sqrt(Reshape(variance, {1, -1}) + call.Float("epsilon", 1e-5f));
+  results.push_back(
+      Concat({Reshape(mean, {1, -1}), factor, Reshape(CastLike(in[2], x), {1, -1})}, 0));
+  return results;
+}
+
+std::vector<Expr> FusedBatchNormalizationGrad(GraphBuilder& b, const Node& call,
+                                              const std::vector<Expr>& in) {
+  const Expr &dy = in[0], &x = in[1], &table = in[3];
+  const auto row = [&](int64_t i) { return AlongChannels(Gather(table, b.Ints({i})), x); };
+  const Expr n = (x - row(0)) * row(1) + row(2), zero = b.Scalar(0, x);
+  const std::string activation = call.String("activation", "");
+  Expr dn = dy;
+  if (activation == "Relu") dn = Where(Greater(n, zero), dy, zero);
+  if (activation == "Clip") dn = Where(Equal(n, Activated(b, call, n)), dy, zero);
+  return b.Ops("BatchNormalizationGrad", {dn, x, in[2]}, 3,
+               {{"epsilon", call.Float("epsilon", 1e-5f)}}, kOnwardDomain);
+}
+
 }  // namespace
 
 void RegisterFusedFunctions(FunctionLibrary& library) {
@@ -41,6 +82,16 @@ void RegisterFusedFunctions(FunctionLibrary& library) {
         std::string("Fused") + op,
         {.body = BodyOf(op), .output_like = {}, .shape_only = {}, .attributes = {}, .required = 2});
   }
+  library.Add("FusedBatchNormalization", {.body = FusedBatchNormalization,
+                                          .output_like = {},
+                                          .shape_only = {},
+                                          .attributes = {},
+                                          .required = 5});
+  library.Add("FusedBatchNormalizationGrad", {.body = FusedBatchNormalizationGrad,
+                                              .output_like = {1, 2, 2},
+                                              .shape_only = {},
+                                              .attributes = {},
+                                              .required = 4});
 }
 
 }  // namespace onward

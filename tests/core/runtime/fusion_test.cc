@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <deque>
 #include <map>
 #include <ostream>
 #include <random>
@@ -12,9 +13,12 @@
 #include <vector>
 
 #include "core/device/cpu.h"
+#include "core/graph/infer.h"
+#include "core/graph/inline.h"
 #include "core/onnx_io/model.h"
 #include "core/runtime/evaluate.h"
 #include "core/runtime/executor.h"
+#include "core/runtime/fuse.h"
 #include "tests/support/text_model.h"
 #include "training_info/library.h"
 #include "training_info/lower.h"
@@ -25,6 +29,7 @@ namespace {
 struct Row {
   std::string name, text;
   std::vector<std::string> steps;
+  double tolerance = 2e-5;  // of the largest value
 };
 void PrintTo(const Row& row, std::ostream* out) { *out << row.name; }
 
@@ -58,13 +63,29 @@ Graph GraphOf(const std::string& text) {
   return *graph;
 }
 
+// What every node computes by its own kernel; fused operators by their bodies.
 TensorMap OneByOne(const Graph& graph, const TensorMap& feeds) {
   EvaluateContext context{&CpuDevice(), &Operators(), &graph.opsets, {}};
   TensorMap values = feeds;
   for (const auto& [name, tensor] : graph.initializers) values[name] = tensor;
-  for (const Node& node : graph.nodes) {
+  std::deque<Node> work(graph.nodes.begin(), graph.nodes.end());
+  for (; !work.empty(); work.pop_front()) {
+    const Node node = work.front();
     std::vector<Tensor> in;
     for (const std::string& v : node.inputs) in.push_back(v.empty() ? Tensor() : values.at(v));
+    if (node.op_type.starts_with("Fused") || node.op_type.find("Rows") != std::string::npos) {
+      std::vector<ValueType> types(in.size());
+      std::vector<InputFact> facts(in.size());
+      for (size_t i = 0; i < in.size(); ++i) {
+        types[i] = ValueType::Of(in[i].dtype(), in[i].shape());
+        if (!node.inputs[i].empty()) facts[i].type = &types[i];
+      }
+      auto body = Operators().FunctionBody(node, facts, graph.opsets);
+      auto nodes = ExpandCall(**body, node, node.outputs[0] + "__");
+      EXPECT_TRUE(nodes.ok()) << nodes.status();
+      work.insert(work.begin() + 1, nodes->begin(), nodes->end());
+      continue;
+    }
     auto out = EvaluateNode(node, in, context);
     EXPECT_TRUE(out.ok()) << out.status();
     for (size_t i = 0; i < node.outputs.size(); ++i) values[node.outputs[i]] = (*out)[i];
@@ -72,19 +93,37 @@ TensorMap OneByOne(const Graph& graph, const TensorMap& feeds) {
   return values;
 }
 
+TensorMap RandomFeeds(const Graph& graph) {
+  TensorMap feeds;
+  uint64_t seed = 1;
+  for (const NamedType& in : graph.FeedInputs()) {
+    feeds[in.name] = Random(*in.type.StaticShape(), seed++);
+  }
+  return feeds;
+}
+
+void ExpectAgreement(const TensorMap& results, const TensorMap& expected, double tolerance) {
+  for (const auto& [name, tensor] : results) {
+    const Tensor& want = expected.at(name);
+    ASSERT_EQ(tensor.shape(), want.shape());
+    double worst = 0, largest = 0;
+    for (int64_t i = 0; i < tensor.elements(); ++i) {
+      worst = std::max<double>(worst, std::abs(tensor.data<float>()[i] - want.data<float>()[i]));
+      largest = std::max<double>(largest, std::abs(want.data<float>()[i]));
+    }
+    EXPECT_LE(worst, tolerance * largest) << name;
+  }
+}
+
 class Fusion : public testing::TestWithParam<Row> {};
 
 TEST_P(Fusion, JoinsAndAgrees) {
   const Graph graph = GraphOf(GetParam().text);
-  TensorMap feeds;
+  const TensorMap feeds = RandomFeeds(graph);
   CompileOptions options;
   options.device = &CpuDevice();
   options.operators = &Operators();
-  uint64_t seed = 1;
-  for (const NamedType& in : graph.FeedInputs()) {
-    feeds[in.name] = Random(*in.type.StaticShape(), seed++);
-    options.feeds[in.name] = {DType::kFloat, *in.type.StaticShape()};
-  }
+  for (const auto& [name, tensor] : feeds) options.feeds[name] = {tensor.dtype(), tensor.shape()};
   auto plan = Compile(graph, options);
   ASSERT_TRUE(plan.ok()) << plan.status();
   std::vector<std::string> steps;
@@ -95,17 +134,21 @@ TEST_P(Fusion, JoinsAndAgrees) {
   Executor executor(*plan);
   auto results = executor.Run(feeds, nullptr, {});
   ASSERT_TRUE(results.ok()) << results.status();
-  const TensorMap expected = OneByOne(graph, feeds);
-  for (const auto& [name, tensor] : *results) {
-    const Tensor& want = expected.at(name);
-    ASSERT_EQ(tensor.shape(), want.shape());
-    double worst = 0, largest = 0;
-    for (int64_t i = 0; i < tensor.elements(); ++i) {
-      worst = std::max<double>(worst, std::abs(tensor.data<float>()[i] - want.data<float>()[i]));
-      largest = std::max<double>(largest, std::abs(want.data<float>()[i]));
-    }
-    EXPECT_LE(worst, 2e-5 * largest) << name;
-  }
+  ExpectAgreement(*results, OneByOne(graph, feeds), GetParam().tolerance);
+}
+
+TEST_P(Fusion, BodiesSayTheSame) {
+  const Graph graph = GraphOf(GetParam().text);
+  const TensorMap feeds = RandomFeeds(graph), expected = OneByOne(graph, feeds);
+  Graph joined = graph;
+  ASSERT_TRUE(InferTypes(&joined, Operators()).ok());
+  FuseFollowers({}, &joined);
+  FuseBatchNormalization({}, &joined);
+  UpdateRowsOnly({}, &joined);
+  const TensorMap values = OneByOne(joined, feeds);
+  TensorMap results;
+  for (const NamedType& out : graph.outputs) results[out.name] = values.at(out.name);
+  ExpectAgreement(results, expected, 2e-5);
 }
 
 const std::vector<Row>& Rows() {
@@ -146,6 +189,70 @@ const std::vector<Row>& Rows() {
        R"(g (float[2, 8, 9, 9] x, float[8, 8, 1, 1] w) => (float[2, 8, 9, 9] y, float[2, 8, 9, 9] c)
           { c = Conv(x, w) y = Relu(c) })",
        {"Conv", "Relu"}},
+      {"BatchNormRelu",
+       R"(g (float[3, 5, 4, 4] x, float[5] s, float[5] b, float[5] m, float[5] var) => (float[3, 5, 4, 4] y, float[5] rm, float[5] rv)
+          { n, rm, rv = BatchNormalization <training_mode = 1> (x, s, b, m, var) y = Relu(n) })",
+       {"FusedBatchNormalization"}},
+      // Channels beyond 12 of the blocked layout must stay zero: the second convolution sums them up.
+      {"BatchNormClipInBlocks",
+       R"(g (float[2, 16, 6, 6] x, float[12, 16, 1, 1] w, float[12] s, float[12] b, float[12] m, float[12] var, float[16, 12, 1, 1] v) => (float[2, 16, 6, 6] y, float[12] rm)
+          <float low = {0.5}, float high = {2}>
+          { c = Conv(x, w) n, rm, rv = BatchNormalization <training_mode = 1> (c, s, b, m, var) a = Clip(n, low, high) y = Conv(a, v) })",
+       {"Conv", "FusedBatchNormalization", "Conv"}},
+      {"BatchNormResidualRelu",
+       R"(g (float[3, 5, 4, 4] x, float[3, 5, 4, 4] z, float[5] s, float[5] b, float[5] m, float[5] var) => (float[3, 5, 4, 4] y, float[5] rm)
+          { n, rm, rv = BatchNormalization <training_mode = 1> (x, s, b, m, var) a = Add(z, n) y = Relu(a) })",
+       {"FusedBatchNormalization"}},
+      {"BatchNormReluGrad",
+       R"(<ir_version: 8, opset_import: ["" : 18, "ai.onward" : 1]>
+          g (float[3, 5, 4, 4] x, float[3, 5, 4, 4] z, float[5] s, float[5] b, float[5] m, float[5] var)
+          => (float[3, 5, 4, 4] y, float[3, 5, 4, 4] dx, float[5] ds, float[5] db)
+          { n, rm, rv = BatchNormalization <training_mode = 1> (x, s, b, m, var) y = Relu(n)
+            dn = ai.onward.ReluGrad(z, y) dx, ds, db = ai.onward.BatchNormalizationGrad(dn, x, s) })",
+       {"FusedBatchNormalization", "FusedBatchNormalizationGrad"}},
+      {"BatchNormClipGrad",
+       R"(<ir_version: 8, opset_import: ["" : 18, "ai.onward" : 1]>
+          g (float[3, 5, 4, 4] x, float[3, 5, 4, 4] z, float[5] s, float[5] b, float[5] m, float[5] var)
+          => (float[3, 5, 4, 4] y, float[3, 5, 4, 4] dx, float[5] ds, float[5] db) <float low = {-0.5}, float high = {0.7}>
+          { n, rm, rv = BatchNormalization <training_mode = 1> (x, s, b, m, var) y = Clip(n, low, high)
+            dn = ai.onward.ClipGrad(z, n, y) dx, ds, db = ai.onward.BatchNormalizationGrad(dn, x, s) })",
+       {"FusedBatchNormalization", "FusedBatchNormalizationGrad"}},
+      // The gradient of another normalisation keeps the input of Clip alive.
+      {"BatchNormClipGradReadElsewhere",
+       R"(<ir_version: 8, opset_import: ["" : 18, "ai.onward" : 1]>
+          g (float[3, 5, 4, 4] x, float[3, 5, 4, 4] z, float[5] s, float[5] b, float[5] m, float[5] var)
+          => (float[3, 5, 4, 4] y, float[3, 5, 4, 4] dn) <float low = {-0.5}, float high = {0.7}>
+          { n, rm, rv = BatchNormalization <training_mode = 1> (x, s, b, m, var) y = Clip(n, low, high)
+            dn = ai.onward.ClipGrad(z, n, y) })",
+       {"BatchNormalization", "Clip+ClipGrad"}},
+      {"BatchNormOfRunningStatistics",
+       R"(g (float[3, 5, 4, 4] x, float[5] z) => (float[3, 5, 4, 4] y) <float[5] one = {1, 1, 1, 1, 1}>
+          { v = Mul(z, z) var = Add(v, one) n = BatchNormalization(x, z, z, z, var) y = Relu(n) })",
+       {"Mul+Add", "FusedBatchNormalization"}},
+      // Only the rows that are named change, and by the same bits.
+      {"SgdOfFewRows",
+       R"(<ir_version: 8, opset_import: ["" : 18, "ai.onward" : 1]>
+          g (float[2, 2, 3] x, float[9, 3] w) => (float[9, 3] y) <int64[2, 2] at = {5, 2, -4, 0}, float r = {0.1}>
+          { d = ai.onward.GatherGrad(x, at, w) y = ai.onward.SgdStep(r, w, d) })",
+       {"GatherGradRows", "SgdRowsStep"},
+       0},
+      {"AdagradOfFewRows",
+       R"(<ir_version: 8, opset_import: ["" : 18, "ai.onward" : 1, "ai.onnx.preview.training" : 1]>
+          g (float[4, 3] x, float[9, 3] w, float[9, 3] var) => (float[9, 3] y, float[9, 3] h)
+          <int64[4] at = {1, 1, 1, 8}, float r = {0.1}, int64 t = {3}>
+          { d = ai.onward.GatherGrad(x, at, w) y, h = ai.onnx.preview.training.Adagrad(r, t, w, d, var) })",
+       {"GatherGradRows", "AdagradRowsStep"},
+       0},
+      {"SgdOfManyRows",
+       R"(<ir_version: 8, opset_import: ["" : 18, "ai.onward" : 1]>
+          g (float[4, 3] x, float[7, 3] w) => (float[7, 3] y) <int64[4] at = {5, 2, 3, 0}, float r = {0.1}>
+          { d = ai.onward.GatherGrad(x, at, w) y = ai.onward.SgdStep(r, w, d) })",
+       {"GatherGrad", "SgdStep"}},
+      {"WeightDecayMovesEveryRow",
+       R"(<ir_version: 8, opset_import: ["" : 18, "ai.onward" : 1]>
+          g (float[2, 3] x, float[7, 3] w) => (float[7, 3] y) <int64[2] at = {5, 2}, float r = {0.1}>
+          { d = ai.onward.GatherGrad(x, at, w) y = ai.onward.SgdStep <weight_decay = 0.1> (r, w, d) })",
+       {"GatherGrad", "SgdStep"}},
       {"MatMulBiasResidual",
        R"(g (float[2, 5, 8] x, float[2, 5, 12] z, float[8, 12] w, float[12] b) => (float[2, 5, 12] y)
           { p = MatMul(x, w) a = Add(b, p) y = Add(a, z) })",

@@ -88,7 +88,7 @@ const std::vector<Row>& Rows() {
           => (float[16, 8] y)
           { h = Gemm <transB = 1> (x, w1, b1) r = Relu(h) y = Gemm <transB = 1> (r, w2, b2) })",
        {16, 64},
-       15,
+       12,
        0,
        42},
       {"Convolutions",
@@ -98,7 +98,7 @@ const std::vector<Row>& Rows() {
             p = MaxPool <kernel_shape = [2, 2], strides = [2, 2]> (r) f = Flatten(p)
             y = Gemm <transB = 1> (f, w2, b2) })",
        {4, 8, 16, 16},
-       19,
+       16,
        3,
        48},
       {"ResidualBlock",
@@ -109,7 +109,7 @@ const std::vector<Row>& Rows() {
             c2 = Conv <pads = [1, 1, 1, 1]> (r1, w2) n2 = BatchNormalization(c2, s2, b2, m2, v2)
             a = Add(n2, x) r2 = Relu(a) p = GlobalAveragePool(r2) f = Flatten(p) y = Gemm <transB = 1> (f, w3) })",
        {4, 16, 8, 8},
-       29,
+       20,
        1,
        32},
       {"TransformerBlock",
@@ -127,7 +127,7 @@ const std::vector<Row>& Rows() {
             h = MatMul(n, w1) hb = Add(h, b1) g1 = Gelu(hb) z = MatMul(g1, w2) zb = Add(z, b2) e = Add(zb, n)
             c = Gather <axis = 1> (e, first) y = MatMul(c, wo) })",
        {2, 8, 16},
-       46,
+       37,
        0,
        150},
   };
