@@ -88,27 +88,57 @@ struct UpdateRows {
   bool last_axis = false;
 };
 
-template <Reduction kReduction, typename T, typename I>
-void ScatterRows(const UpdateRows& u, T* dst, const I* index, const T* updates) {
+// Indices of either type.
+struct IndexReader {
+  explicit IndexReader(const Tensor& index)
+      : narrow(index.dtype() == DType::kInt32 ? index.data<int32_t>() : nullptr),
+        wide(narrow == nullptr ? index.data<int64_t>() : nullptr) {}
+  int64_t operator()(int64_t i) const { return narrow != nullptr ? narrow[i] : wide[i]; }
+
+  const int32_t* narrow;
+  const int64_t* wide;
+};
+
+struct ScatterCall {
+  const UpdateRows& rows;
+  void* data;
+  IndexReader index;
+  const void* updates;
+};
+
+// Columns [begin, end) of the row of updates at `from`, whose data is at `to`. Only
+// this is compiled per type and reduction.
+using RowBody = void (*)(const ScatterCall& call, int64_t from, int64_t to, int64_t begin,
+                         int64_t end);
+
+template <Reduction kReduction, typename T>
+void ScatterRow(const ScatterCall& call, int64_t from, int64_t to, int64_t begin, int64_t end) {
+  const UpdateRows& u = call.rows;
+  T* dst = static_cast<T*>(call.data) + to;
+  const T* updates = static_cast<const T*>(call.updates) + from;
+  const int64_t step = u.last_axis ? 0 : 1;
+  for (int64_t k = begin; k < end; ++k) {
+    T& x = dst[FromFront(call.index(from + k), u.bound) * u.axis_stride + k * step];
+    x = Combine<kReduction>(x, updates[k]);
+  }
+}
+
+void ScatterRows(const ScatterCall& call, RowBody body) {
+  const UpdateRows& u = call.rows;
   const int outer = static_cast<int>(u.dims.size()) - 1;
   const int64_t columns = u.dims[outer];
   auto apply = [&](int64_t row_begin, int64_t row_end, int64_t begin, int64_t end) {
     ForRows(u.dims, u.update_strides, u.data_strides, outer, row_begin, row_end,
-            [&](int64_t from, int64_t to) {
-              const int64_t step = u.last_axis ? 0 : 1;
-              for (int64_t k = begin; k < end; ++k) {
-                T& x = dst[to + FromFront(index[from + k], u.bound) * u.axis_stride + k * step];
-                x = Combine<kReduction>(x, updates[from + k]);
-              }
-            });
+            [&](int64_t from, int64_t to) { body(call, from, to, begin, end); });
   };
   const int64_t rows = u.lead * u.rows_per_lead;
   if (u.last_axis || u.lead >= Threads()) {
-    ParallelFor(u.lead, RowGrain<T>(u.rows_per_lead * columns), [&](int64_t begin, int64_t end) {
-      apply(begin * u.rows_per_lead, end * u.rows_per_lead, 0, columns);
-    });
+    ParallelFor(u.lead, RowGrain<float>(u.rows_per_lead * columns),
+                [&](int64_t begin, int64_t end) {
+                  apply(begin * u.rows_per_lead, end * u.rows_per_lead, 0, columns);
+                });
   } else {
-    ParallelFor(columns, RowGrain<T>(rows),
+    ParallelFor(columns, RowGrain<float>(rows),
                 [&](int64_t begin, int64_t end) { apply(0, rows, begin, end); });
   }
 }
@@ -149,24 +179,34 @@ absl::StatusOr<Kernel> MakeScatterElements(const KernelRequest& request) {
     ONWARD_ASSIGN_OR_RETURN(Tensor * output, slot.Get(call, data));
     CopyAll(*output, *call.inputs[0]);
     if (index.elements() == 0) return absl::OkStatus();
+    RowBody body = nullptr;
     DispatchReduction(output->dtype(), reduction, [&]<typename T, Reduction kReduction>() {
-      DispatchIndex(index.dtype(), [&]<typename I>() {
-        ScatterRows<kReduction>(u, output->data<T>(), index.data<I>(), call.inputs[2]->data<T>());
-      });
+      body = ScatterRow<kReduction, T>;
     });
+    ScatterRows({u, output->raw(), IndexReader(index), call.inputs[2]->raw()}, body);
     return absl::OkStatus();
   };
   return kernel;
 }
 
+// Combines elements [begin, end) of a slice with those of an update.
+using SliceBody = void (*)(void* to, int64_t to_at, const void* from, int64_t from_at,
+                           int64_t begin, int64_t end);
+
 template <Reduction kReduction, typename T>
-void ScatterSlices(const Tuples& tuples, T* dst, const int64_t* offsets, const T* updates) {
+void ScatterSlice(void* to, int64_t to_at, const void* from, int64_t from_at, int64_t begin,
+                  int64_t end) {
+  T* x = static_cast<T*>(to) + to_at;
+  const T* update = static_cast<const T*>(from) + from_at;
+  for (int64_t k = begin; k < end; ++k) x[k] = Combine<kReduction>(x[k], update[k]);
+}
+
+void ScatterSlices(const Tuples& tuples, void* dst, const int64_t* offsets, const void* updates,
+                   SliceBody body) {
   const int64_t slice = tuples.slice;
-  const bool small = tuples.count * slice < 2 * MoveGrain<T>();
+  const bool small = tuples.count * slice < 2 * MoveGrain<float>();
   auto apply = [&](int64_t i, int64_t begin, int64_t end) {
-    T* to = dst + offsets[i];
-    const T* from = updates + i * slice;
-    for (int64_t k = begin; k < end; ++k) to[k] = Combine<kReduction>(to[k], from[k]);
+    body(dst, offsets[i], updates, i * slice, begin, end);
   };
   // Wide slices are cut, so that each thread has its columns of all of them;
   // for narrow ones each thread has a part of the destination.
@@ -177,7 +217,7 @@ void ScatterSlices(const Tuples& tuples, T* dst, const int64_t* offsets, const T
     return;
   }
   const int64_t all = tuples.data.elements();
-  ParallelFor(all, MoveGrain<T>(), [&](int64_t begin, int64_t end) {
+  ParallelFor(all, MoveGrain<float>(), [&](int64_t begin, int64_t end) {
     for (int64_t i = 0; i < tuples.count; ++i) {
       if (offsets[i] >= begin && offsets[i] < end) apply(i, 0, slice);
     }
@@ -211,9 +251,11 @@ absl::StatusOr<Kernel> MakeScatterND(const KernelRequest& request) {
     ONWARD_RETURN_IF_ERROR(ResolveTuples(*node, tuples, call.inputs[1]->data<int64_t>(), offsets));
     ONWARD_ASSIGN_OR_RETURN(Tensor * output, slot.Get(call, data));
     CopyAll(*output, *call.inputs[0]);
+    SliceBody body = nullptr;
     DispatchReduction(output->dtype(), reduction, [&]<typename T, Reduction kReduction>() {
-      ScatterSlices<kReduction>(tuples, output->data<T>(), offsets, call.inputs[2]->data<T>());
+      body = ScatterSlice<kReduction, T>;
     });
+    ScatterSlices(tuples, output->raw(), offsets, call.inputs[2]->raw(), body);
     return absl::OkStatus();
   };
   return kernel;
