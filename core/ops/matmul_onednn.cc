@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // MatMul and Gemm of floats through oneDNN's matmul, or our own product where
-// that is faster. Operands keep the strides they have; only a constant B may be asked for in a
-// layout of oneDNN's choice.
+// that is faster. Operands keep the strides they have.
 #include <algorithm>
 #include <memory>
 #include <numeric>
@@ -63,11 +62,11 @@ DnnlDesc ResultDesc(const ValueSpec& value, const Shape& shape, Layout* layout) 
   return OperandDesc({value.dtype, shape, value.layout, nullptr}, layout);
 }
 
-// Where the own product beats oneDNN's, by measurement: long sums, most of all
-// if the left matrix lies in columns.
-bool OwnProductPays(const Product& p) {
-  if (p.c.get_ndims() != 2 || p.b.get_format_kind() != dnnl::memory::format_kind::blocked)
-    return false;
+// Where the own product beats oneDNN's, by measurement: with a B that is packed once,
+// and for long sums, most of all if the left matrix lies in columns.
+bool OwnProductPays(const Product& p, bool constant_b) {
+  if (p.c.get_ndims() != 2) return false;
+  if (constant_b) return true;
   const dnnl::memory::dims a = p.a.get_dims(), c = p.c.get_dims();
   return a[1] >= 512 && c[0] >= 128 && c[1] >= 128;
 }
@@ -86,13 +85,26 @@ Kernel MakeOwnProduct(const KernelRequest& r, const Product& p, int a, int b) {
   kernel.infallible = true;
   kernel.workspace_bytes = gemm->workspace_bytes();
   const bool bias = !p.bias.is_zero(), residual = r.HasInput(kResidual);
+  const auto strided = [](const float* data, const dnnl::memory::dims& strides) {
+    return StridedMatrix{data, strides[0], strides[1]};
+  };
+  std::shared_ptr<const std::vector<float>> packed;
+  if (const Tensor* constant = r.inputs[b].constant) {
+    packed = std::make_shared<const std::vector<float>>(
+        gemm->Pack(strided(constant->data<float>(), b_strides)));
+  }
   kernel.run = [=](const KernelCall& call) {
     SgemmEpilogue epilogue = after;
     if (bias) epilogue.bias = call.inputs[2]->data<float>();
     if (residual) epilogue.residual = call.inputs[kResidual]->data<float>();
-    gemm->Run({call.inputs[a]->data<float>(), a_strides[0], a_strides[1]},
-              {call.inputs[b]->data<float>(), b_strides[0], b_strides[1]},
-              call.outputs[0]->data<float>(), epilogue, call.workspace);
+    const StridedMatrix left = strided(call.inputs[a]->data<float>(), a_strides);
+    float* result = call.outputs[0]->data<float>();
+    if (packed != nullptr) {
+      gemm->RunPacked(left, *packed, result, epilogue, call.workspace);
+    } else {
+      gemm->Run(left, strided(call.inputs[b]->data<float>(), b_strides), result, epilogue,
+                call.workspace);
+    }
     return absl::OkStatus();
   };
   return kernel;
@@ -108,7 +120,7 @@ absl::StatusOr<Kernel> MakeProduct(const KernelRequest& r, Product p) {
     std::swap(a, b);
     for (DnnlDesc* desc : {&p.a, &p.b, &p.c}) *desc = SwapLastTwo(*desc);
   }
-  if (OwnProductPays(p)) return MakeOwnProduct(r, p, a, b);
+  if (OwnProductPays(p, r.inputs[b].constant != nullptr)) return MakeOwnProduct(r, p, a, b);
   const dnnl::primitive_attr attributes = Followers(r, p.c);
   const dnnl::matmul::primitive_desc desc =
       p.bias.is_zero()
@@ -118,14 +130,12 @@ absl::StatusOr<Kernel> MakeProduct(const KernelRequest& r, Product p) {
   WorkspacePlan plan;
   auto call = std::make_shared<DnnlCall>(dnnl::matmul(desc));
   call->Input(DNNL_ARG_SRC, p.a, a);
-  call->Input(DNNL_ARG_WEIGHTS, desc.weights_desc(), b);
+  call->Input(DNNL_ARG_WEIGHTS, p.b, b);
   if (!p.bias.is_zero()) call->Input(DNNL_ARG_BIAS, p.bias, 2);
   if (r.HasInput(kResidual)) call->Input(kResidualArgument, p.c, kResidual);
   call->Output(DNNL_ARG_DST, p.c, 0);
   call->Scratchpad(desc.scratchpad_desc(), plan);
-  Kernel kernel = KernelOf(std::move(call), plan);
-  if (desc.weights_desc() != p.b) kernel.input_layouts = {nullptr, LayoutOf(desc.weights_desc())};
-  return kernel;
+  return KernelOf(std::move(call), plan);
 }
 
 // Input 2 of a fused product: one number per column. Empty: none.
@@ -192,12 +202,11 @@ absl::StatusOr<Kernel> MakeDnnlMatMul(const KernelRequest& r) {
   if (!bias_fits || (r.HasInput(kResidual) && r.in(kResidual) != plan.result)) {
     return NodeUnimplemented(r.node, "a bias or residual that has to be broadcast");
   }
-  const bool choose_b = r.inputs[1].constant != nullptr && batch_rank == 0;
   absl::StatusOr<Kernel> strided = TryDnnl(r.node, [&] { return MakeStridedMatMul(r); });
   if (strided.ok()) return strided;
   return TryDnnl(r.node, [&] {
-    return MakeProduct(r, {PlainDesc(a), choose_b ? AnyDesc(b) : PlainDesc(b),
-                           ColumnBias(r, c.rank(), plan.n), PlainDesc(c)});
+    return MakeProduct(r,
+                       {PlainDesc(a), PlainDesc(b), ColumnBias(r, c.rank(), plan.n), PlainDesc(c)});
   });
 }
 
@@ -213,24 +222,20 @@ absl::StatusOr<Kernel> MakeDnnlGemm(const KernelRequest& r) {
   if (r.HasInput(kResidual) && r.in(kResidual) != Shape{g.m, g.n}) {
     return NodeUnimplemented(r.node, "a residual that has to be broadcast");
   }
-  // A chosen layout is stated for B as it is stored, so only B as it is stored
-  // can be left to oneDNN.
-  const bool choose_b = r.inputs[1].constant != nullptr && !g.trans_b;
   Layout a, b, c;
   absl::StatusOr<Kernel> kernel = TryDnnl(r.node, [&]() -> absl::StatusOr<Kernel> {
     Product p;
     p.a = OperandDesc(r.inputs[0], &a);
-    p.b = choose_b ? AnyDesc(r.in(1)) : OperandDesc(r.inputs[1], &b);
+    p.b = OperandDesc(r.inputs[1], &b);
     if (g.trans_a) p.a = SwapLastTwo(p.a);
     if (g.trans_b) p.b = SwapLastTwo(p.b);
-    p.c = g.plain_product() && !choose_b ? ResultDesc(r.outputs[0], {g.m, g.n}, &c)
-                                         : PlainDesc({g.m, g.n});
+    p.c = g.plain_product() ? ResultDesc(r.outputs[0], {g.m, g.n}, &c) : PlainDesc({g.m, g.n});
     if (fused) p.bias = PlainDesc({1, g.n});
     ONWARD_ASSIGN_OR_RETURN(Kernel made, MakeProduct(r, p));
     made.input_layouts.resize(4);
     made.input_layouts[0] = a;
     made.input_layouts[kResidual] = c;
-    if (!choose_b) made.input_layouts[1] = b;
+    made.input_layouts[1] = b;
     made.output_layouts = {c};
     return made;
   });

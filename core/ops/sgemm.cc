@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The usual blocking: a panel of b (kDepth x kPanelColumns) stays in the
-// third-level cache, a block of a (kBlockRows x kDepth) in the second, and 6 x 16
+// third-level cache, kRowBlocks blocks of rows of a in the second, and up to 6 x 16
 // results in registers while the sum runs.
 #include "core/ops/sgemm.h"
 
@@ -19,7 +19,7 @@ constexpr int kRows = 6;
 constexpr int kColumns = 16;
 constexpr int kLane = kLanes<float>;
 constexpr int64_t kDepth = 256;
-constexpr int64_t kBlockRows = 96;
+constexpr int64_t kRowBlocks = 16;
 constexpr int64_t kPanelColumns = 1024;
 constexpr int64_t kSmallWork = 1 << 16;  // multiplications that stay on one thread
 
@@ -149,7 +149,18 @@ void MultiplyNarrow(int rows, int columns, const float* a, const float* b, int64
 
 }  // namespace
 
-Sgemm::Sgemm(int64_t m, int64_t n, int64_t k) : m_(m), n_(n), k_(k) {
+// `packed`: all of b in blocks of 16 columns, or null.
+struct Sgemm::Operands {
+  StridedMatrix a, b;
+  const float* packed;
+  float* c;
+  const SgemmEpilogue& epilogue;
+  void* workspace;
+};
+
+Sgemm::Sgemm(int64_t m, int64_t n, int64_t k)
+    : m_(m), n_(n), k_(k), block_rows_(CeilDiv(m, std::max<int64_t>(CeilDiv(m, kRows), 1))) {
+  block_rows_ = std::max<int64_t>(block_rows_, 1);
   const int64_t threads = m * n * k < kSmallWork ? 1 : Threads();
   // The split that reads least twice: along the longer side, in whole blocks.
   for (int64_t rows = 1; rows <= threads; ++rows) {
@@ -159,7 +170,7 @@ Sgemm::Sgemm(int64_t m, int64_t n, int64_t k) : m_(m), n_(n), k_(k) {
     };
     if (rows == 1 || cost(rows) < cost(row_parts_)) row_parts_ = rows;
   }
-  row_parts_ = std::min(row_parts_, std::max<int64_t>(CeilDiv(m, kRows), 1));
+  row_parts_ = std::min(row_parts_, std::max<int64_t>(CeilDiv(m, block_rows_), 1));
   column_parts_ = std::min(std::max<int64_t>(threads / row_parts_, 1),
                            std::max<int64_t>(CeilDiv(n, kColumns), 1));
 }
@@ -168,25 +179,43 @@ size_t Sgemm::part_bytes() const {
   const int64_t depth = std::min(k_, kDepth);
   const int64_t columns =
       std::min(CeilDiv(CeilDiv(n_, kColumns), column_parts_) * kColumns, kPanelColumns);
-  const int64_t rows = std::min(CeilDiv(CeilDiv(m_, kRows), row_parts_) * kRows, kBlockRows);
+  const int64_t rows = std::min(CeilDiv(CeilDiv(m_, block_rows_), row_parts_), kRowBlocks) * kRows;
   // Packing rows stores two elements more than it keeps.
   return (depth * (columns + rows) + 16) * sizeof(float) / 64 * 64 + 64;
 }
 
 void Sgemm::Run(StridedMatrix a, StridedMatrix b, float* c, const SgemmEpilogue& epilogue,
                 void* workspace) const {
+  RunParts({a, b, nullptr, c, epilogue, workspace});
+}
+
+std::vector<float> Sgemm::Pack(StridedMatrix b) const {
+  std::vector<float> packed(CeilDiv(n_, kColumns) * kColumns * k_);
+  for (int64_t j = 0; j < n_; j += kColumns) {
+    PackColumns({b.data + j * b.column, b.row, b.column},
+                static_cast<int>(std::min<int64_t>(kColumns, n_ - j)), k_, packed.data() + j * k_);
+  }
+  return packed;
+}
+
+void Sgemm::RunPacked(StridedMatrix a, const std::vector<float>& b, float* c,
+                      const SgemmEpilogue& epilogue, void* workspace) const {
+  RunParts({a, {}, b.data(), c, epilogue, workspace});
+}
+
+void Sgemm::RunParts(const Operands& operands) const {
   ParallelFor(parts(), 1, [&](int64_t begin, int64_t end) {
-    for (int64_t part = begin; part < end; ++part) RunPart(part, a, b, c, epilogue, workspace);
+    for (int64_t part = begin; part < end; ++part) RunPart(part, operands);
   });
 }
 
-void Sgemm::RunPart(int64_t part, StridedMatrix a, StridedMatrix b, float* c,
-                    const SgemmEpilogue& epilogue, void* workspace) const {
-  // Whole blocks of 6 rows and 16 columns are dealt out.
-  const int64_t row_blocks = CeilDiv(m_, kRows), column_blocks = CeilDiv(n_, kColumns);
+void Sgemm::RunPart(int64_t part, const Operands& operands) const {
+  const auto& [a, b, packed, c, epilogue, workspace] = operands;
+  // Whole blocks of rows and columns are dealt out.
+  const int64_t row_blocks = CeilDiv(m_, block_rows_), column_blocks = CeilDiv(n_, kColumns);
   const int64_t rp = part / column_parts_, cp = part % column_parts_;
-  const int64_t m_begin = row_blocks * rp / row_parts_ * kRows;
-  const int64_t m_end = std::min(m_, row_blocks * (rp + 1) / row_parts_ * kRows);
+  const int64_t m_begin = row_blocks * rp / row_parts_ * block_rows_;
+  const int64_t m_end = std::min(m_, row_blocks * (rp + 1) / row_parts_ * block_rows_);
   const int64_t n_begin = column_blocks * cp / column_parts_ * kColumns;
   const int64_t n_end = std::min(n_, column_blocks * (cp + 1) / column_parts_ * kColumns);
   float* const b_packed = At<float>(workspace, part * part_bytes());
@@ -197,22 +226,25 @@ void Sgemm::RunPart(int64_t part, StridedMatrix a, StridedMatrix b, float* c,
     const int64_t columns = std::min(kPanelColumns, n_end - j);
     for (int64_t p = 0; p < k_; p += kDepth) {
       const int64_t depth = std::min(kDepth, k_ - p);
-      for (int64_t jj = 0; jj < columns; jj += kColumns) {
+      for (int64_t jj = 0; packed == nullptr && jj < columns; jj += kColumns) {
         PackColumns({b.data + p * b.row + (j + jj) * b.column, b.row, b.column},
                     static_cast<int>(std::min<int64_t>(kColumns, columns - jj)), depth,
                     b_packed + jj * depth);
       }
-      for (int64_t i = m_begin; i < m_end; i += kBlockRows) {
-        const int64_t rows = std::min(kBlockRows, m_end - i);
-        for (int64_t ii = 0; ii < rows; ii += kRows) {
+      const auto b_block = [&](int64_t jj) {
+        return packed == nullptr ? b_packed + jj * depth : packed + (j + jj) * k_ + p * kColumns;
+      };
+      for (int64_t i = m_begin; i < m_end; i += kRowBlocks * block_rows_) {
+        const int64_t rows = std::min(kRowBlocks * block_rows_, m_end - i);
+        for (int64_t ii = 0; ii < rows; ii += block_rows_) {
           PackRows({a.data + (i + ii) * a.row + p * a.column, a.row, a.column},
-                   static_cast<int>(std::min<int64_t>(kRows, rows - ii)), depth,
-                   a_packed + ii * depth);
+                   static_cast<int>(std::min<int64_t>(block_rows_, rows - ii)), depth,
+                   a_packed + ii / block_rows_ * kRows * depth);
         }
         for (int64_t jj = 0; jj < columns; jj += kColumns) {
           const int width = static_cast<int>(std::min<int64_t>(kColumns, columns - jj));
-          for (int64_t ii = 0; ii < rows; ii += kRows) {
-            const int height = static_cast<int>(std::min<int64_t>(kRows, rows - ii));
+          for (int64_t ii = 0; ii < rows; ii += block_rows_) {
+            const int height = static_cast<int>(std::min<int64_t>(block_rows_, rows - ii));
             const int64_t at = (i + ii) * n_ + j + jj;
             const Target target{c + at,
                                 n_,
@@ -221,11 +253,11 @@ void Sgemm::RunPart(int64_t part, StridedMatrix a, StridedMatrix b, float* c,
                                 &epilogue,
                                 epilogue.bias == nullptr ? nullptr : epilogue.bias + j + jj,
                                 epilogue.residual == nullptr ? nullptr : epilogue.residual + at};
-            const float *a_block = a_packed + ii * depth, *b_block = b_packed + jj * depth;
+            const float* a_block = a_packed + ii / block_rows_ * kRows * depth;
             if (width == kColumns) {
-              MultiplyRows(height, a_block, b_block, depth, target);
+              MultiplyRows(height, a_block, b_block(jj), depth, target);
             } else {
-              MultiplyNarrow(height, width, a_block, b_block, depth, target);
+              MultiplyNarrow(height, width, a_block, b_block(jj), depth, target);
             }
           }
         }

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 namespace onward {
 
@@ -33,13 +34,20 @@ class Sgemm {
   void Run(StridedMatrix a, StridedMatrix b, float* c, const SgemmEpilogue& epilogue,
            void* workspace) const;
 
+  // b packed once, where it does not change, and the product with it.
+  std::vector<float> Pack(StridedMatrix b) const;
+  void RunPacked(StridedMatrix a, const std::vector<float>& b, float* c,
+                 const SgemmEpilogue& epilogue, void* workspace) const;
+
  private:
+  struct Operands;
   int64_t parts() const { return row_parts_ * column_parts_; }
   size_t part_bytes() const;
-  void RunPart(int64_t part, StridedMatrix a, StridedMatrix b, float* c,
-               const SgemmEpilogue& epilogue, void* workspace) const;
+  void RunParts(const Operands& operands) const;
+  void RunPart(int64_t part, const Operands& operands) const;
 
   int64_t m_, n_, k_;
+  int64_t block_rows_;  // of results held in registers: as even as m allows
   int64_t row_parts_ = 1, column_parts_ = 1;
 };
 

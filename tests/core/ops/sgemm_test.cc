@@ -45,6 +45,8 @@ TEST_P(SgemmTest, AgreesWithDouble) {
         gemm.Run(left, right, c.data(), after, workspace.data());
         gemm.Run(left, right, again.data(), after, workspace.data());
         EXPECT_EQ(c, again);
+        gemm.RunPacked(left, gemm.Pack(right), again.data(), after, workspace.data());
+        EXPECT_EQ(c, again);
         double worst = 0;
         for (int64_t i = 0; i < m; ++i) {
           for (int64_t j = 0; j < n; ++j) {
@@ -66,7 +68,8 @@ TEST_P(SgemmTest, AgreesWithDouble) {
 
 INSTANTIATE_TEST_SUITE_P(Sizes, SgemmTest,
                          testing::Values(Row{1, 1, 1}, Row{6, 16, 8}, Row{7, 17, 9}, Row{5, 3, 300},
-                                         Row{97, 33, 257}, Row{13, 1040, 31}, Row{200, 40, 600}),
+                                         Row{8, 64, 784}, Row{97, 33, 257}, Row{13, 1040, 31},
+                                         Row{200, 40, 600}),
                          [](const auto& info) { return testing::PrintToString(info.param); });
 
 }  // namespace
