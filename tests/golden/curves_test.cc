@@ -84,6 +84,13 @@ TEST_P(Curves, FollowsPyTorchCloselyWhereRoundingDoesNotRule) {
   for (size_t i = 0; i < ours.size(); ++i) EXPECT_NEAR(ours[i], torch[i], 5e-3 * torch[i]) << "step " << i;
 }
 
+TEST_P(Curves, FollowsPyTorchCloselyInSmallSteps) {
+  const std::vector<double> torch = Curve(json_, "losses_lr_1e-5");
+  if (torch.empty()) GTEST_SKIP() << "no such curve: see make_curves.py";
+  const std::vector<double> ours = Losses("adamw:lr=1e-5");
+  for (size_t i = 0; i < ours.size(); ++i) EXPECT_NEAR(ours[i], torch[i], 5e-3 * torch[i]) << "step " << i;
+}
+
 INSTANTIATE_TEST_SUITE_P(Models, Curves, testing::Values("mlp", "lenet", "tinybert", "mobilenetv2_96", "resnet18_32"),
                          [](const auto& info) { return info.param; });
 
