@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <set>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -239,12 +240,15 @@ class Author {
     }
     std::vector<std::vector<Expr>> updated;
     ONWARD_RETURN_IF_ERROR(BuildUpdate(b, options_.optimizer, rate, step, variables, &updated));
+    absl::flat_hash_map<std::string, std::string> renamed;
     for (size_t i = 0; i < updated.size(); ++i) {
       for (size_t j = 0; j < updated[i].size(); ++j) {
         const std::string name = b.UniqueName(absl::StrCat(names[i][j], "__new"));
-        entry_.update_bindings.push_back({names[i][j], Renamed(updated[i][j].name(), name, work)});
+        renamed[updated[i][j].name()] = name;
+        entry_.update_bindings.push_back({names[i][j], name});
       }
     }
+    Rename(renamed, work);
     const Expr next = b.Named(step + b.Int(1), b.UniqueName(absl::StrCat(step_, "__new")));
     entry_.update_bindings.push_back({step_, next.name()});
     return b.status();
@@ -258,22 +262,21 @@ class Author {
     return t;
   }
 
-  // Renames a value in place rather than adding an Identity node, so that an
+  // Renames values in place rather than adding Identity nodes, so that an
   // optimizer's result is directly what gets bound.
-  static std::string Renamed(const std::string& from, const std::string& to, Graph* graph) {
+  static void Rename(const absl::flat_hash_map<std::string, std::string>& names, Graph* graph) {
+    const auto rename = [&](std::string& v) {
+      if (auto it = names.find(v); it != names.end()) v = it->second;
+    };
     for (Node& node : graph->nodes) {
-      for (std::string& v : node.outputs) {
-        if (v == from) v = to;
-      }
-      for (std::string& v : node.inputs) {
-        if (v == from) v = to;
+      std::for_each(node.outputs.begin(), node.outputs.end(), rename);
+      std::for_each(node.inputs.begin(), node.inputs.end(), rename);
+    }
+    for (const auto& [from, to] : names) {
+      if (auto type = graph->types.extract(from); !type.empty()) {
+        graph->types[to] = std::move(type.mapped());
       }
     }
-    if (auto it = graph->types.find(from); it != graph->types.end()) {
-      ValueType type = it->second;
-      graph->types[to] = std::move(type);
-    }
-    return to;
   }
 
   void AddState(const std::string& name, Tensor start, Graph* work) {

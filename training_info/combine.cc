@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/status.h"
 #include "core/graph/inline.h"
@@ -31,11 +32,13 @@ Function AsFunction(const Graph& inference, const Node& call) {
   return function;
 }
 
-bool Defines(const Graph& graph, const std::string& value) {
-  return graph.IsInput(value) || graph.initializers.contains(value) ||
-         std::any_of(graph.nodes.begin(), graph.nodes.end(), [&](const Node& node) {
-           return std::find(node.outputs.begin(), node.outputs.end(), value) != node.outputs.end();
-         });
+absl::flat_hash_set<std::string> NamesIn(const Graph& graph) {
+  absl::flat_hash_set<std::string> names;
+  for (const NamedType& in : graph.inputs) names.insert(in.name);
+  for (const auto& [name, tensor] : graph.initializers) names.insert(name);
+  for (const Node& node : graph.nodes) names.insert(node.outputs.begin(), node.outputs.end());
+  names.erase("");
+  return names;
 }
 
 absl::StatusOr<Graph> CombineByCalls(const Graph& inference, const Graph& algorithm) {
@@ -45,9 +48,10 @@ absl::StatusOr<Graph> CombineByCalls(const Graph& inference, const Graph& algori
   out.nodes.clear();
   // The two graphs have names of their own; the first call keeps the inference
   // graph's where they are free.
+  const absl::flat_hash_set<std::string> taken = NamesIn(algorithm);
   const bool free = std::none_of(inference.nodes.begin(), inference.nodes.end(), [&](const Node& node) {
     return std::any_of(node.outputs.begin(), node.outputs.end(),
-                       [&](const std::string& v) { return !v.empty() && Defines(algorithm, v); });
+                       [&](const std::string& v) { return taken.contains(v); });
   });
   int calls = 0;
   for (const Node& node : algorithm.nodes) {
@@ -70,11 +74,11 @@ absl::StatusOr<Graph> CombineByCalls(const Graph& inference, const Graph& algori
   return out;
 }
 
-template <typename T, typename Key>
-void AppendNew(const std::vector<T>& from, std::vector<T>* to, const Key& key) {
-  for (const T& item : from) {
-    const bool known = std::any_of(to->begin(), to->end(), [&](const T& t) { return key(t) == key(item); });
-    if (!known) to->push_back(item);
+void AppendNew(const std::vector<NamedType>& from, std::vector<NamedType>* to) {
+  absl::flat_hash_set<std::string> known;
+  for (const NamedType& v : *to) known.insert(v.name);
+  for (const NamedType& v : from) {
+    if (known.insert(v.name).second) to->push_back(v);
   }
 }
 
@@ -89,7 +93,7 @@ absl::StatusOr<Graph> Combine(const TrainingSpec& spec, int entry) {
   if (UsesGraphCall(algorithm)) return CombineByCalls(spec.inference, algorithm);
   Graph out = spec.inference;
   out.inputs.insert(out.inputs.end(), algorithm.inputs.begin(), algorithm.inputs.end());
-  AppendNew(algorithm.outputs, &out.outputs, [](const NamedType& v) { return v.name; });
+  AppendNew(algorithm.outputs, &out.outputs);
   out.nodes.insert(out.nodes.end(), algorithm.nodes.begin(), algorithm.nodes.end());
   for (const auto& [name, tensor] : algorithm.initializers) {
     if (!out.initializers.emplace(name, tensor).second) {

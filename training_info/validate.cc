@@ -24,8 +24,10 @@ constexpr char kMendFunction[] = "mend the function or its call";
 
 std::string Place(int entry, const std::string& what) { return absl::StrCat("training_info[", entry, "].", what); }
 
-bool Lists(const std::vector<NamedType>& values, const std::string& name) {
-  return std::any_of(values.begin(), values.end(), [&](const NamedType& v) { return v.name == name; });
+absl::flat_hash_set<std::string> NamesOf(const std::vector<NamedType>& values) {
+  absl::flat_hash_set<std::string> names;
+  for (const NamedType& v : values) names.insert(v.name);
+  return names;
 }
 
 // "initialization takes no inputs".
@@ -114,14 +116,17 @@ void CheckInference(const TrainingSpec& spec, Findings* f) {
 // Values are outputs: of initialization, or of algorithm or the inference graph.
 void CheckValues(const TrainingSpec& spec, int k, Findings* f) {
   const TrainingEntry& entry = spec.entries[k];
+  const absl::flat_hash_set<std::string> initial = NamesOf(entry.initialization.outputs);
   for (const Binding& b : entry.initialization_bindings) {
-    if (Lists(entry.initialization.outputs, b.value)) continue;
+    if (initial.contains(b.value)) continue;
     f->push_back({"unknown-value", Place(k, "initialization_binding"),
                   absl::StrCat("'", b.value, "' (for '", b.variable, "') is not an output of initialization"),
                   "list it among the graph's outputs"});
   }
+  const absl::flat_hash_set<std::string> computed = NamesOf(entry.algorithm.outputs),
+                                         inferred = NamesOf(spec.inference.outputs);
   for (const Binding& b : entry.update_bindings) {
-    if (Lists(entry.algorithm.outputs, b.value) || Lists(spec.inference.outputs, b.value)) continue;
+    if (computed.contains(b.value) || inferred.contains(b.value)) continue;
     f->push_back({"unknown-value", Place(k, "update_binding"),
                   absl::StrCat("'", b.value, "' (for '", b.variable, "') is not an output of algorithm or of the model"),
                   "list it among the graph's outputs"});

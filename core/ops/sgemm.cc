@@ -161,7 +161,7 @@ struct Sgemm::Operands {
 Sgemm::Sgemm(int64_t m, int64_t n, int64_t k)
     : m_(m), n_(n), k_(k), block_rows_(CeilDiv(m, std::max<int64_t>(CeilDiv(m, kRows), 1))) {
   block_rows_ = std::max<int64_t>(block_rows_, 1);
-  const int64_t threads = m * n * k < kSmallWork ? 1 : Threads();
+  const int64_t threads = IsSmall(m, n, k) ? 1 : Threads();
   // The split that reads least twice: along the longer side, in whole blocks.
   for (int64_t rows = 1; rows <= threads; ++rows) {
     if (threads % rows != 0) continue;
@@ -173,6 +173,10 @@ Sgemm::Sgemm(int64_t m, int64_t n, int64_t k)
   row_parts_ = std::min(row_parts_, std::max<int64_t>(CeilDiv(m, block_rows_), 1));
   column_parts_ = std::min(std::max<int64_t>(threads / row_parts_, 1),
                            std::max<int64_t>(CeilDiv(n, kColumns), 1));
+}
+
+bool Sgemm::IsSmall(int64_t m, int64_t n, int64_t k) {
+  return static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) < kSmallWork;
 }
 
 size_t Sgemm::part_bytes() const {

@@ -30,6 +30,8 @@ struct SgemmEpilogue {
 class Sgemm {
  public:
   Sgemm(int64_t m, int64_t n, int64_t k);
+  // Whether one thread computes all of it.
+  static bool IsSmall(int64_t m, int64_t n, int64_t k);
   size_t workspace_bytes() const { return parts() * part_bytes(); }
   void Run(StridedMatrix a, StridedMatrix b, float* c, const SgemmEpilogue& epilogue,
            void* workspace) const;

@@ -62,7 +62,7 @@ struct Plan {
   std::vector<PlanStep> commit;
   std::vector<PlanCopy> copies;
   std::vector<std::pair<std::string, int>> feeds;
-  std::vector<std::pair<std::string, int>> variables;
+  std::vector<std::pair<std::string, int>> variables;  // in the order of names
   std::vector<std::pair<std::string, int>> outputs;
   // Values that must be finite before anything is committed.
   std::vector<int> finite;
