@@ -14,6 +14,7 @@ void RegisterGradientFunctions(FunctionLibrary& library) {
   RegisterConvFunctions(library);
   RegisterPoolFunctions(library);
   RegisterNormFunctions(library);
+  RegisterAttentionFunctions(library);
   RegisterRnnFunctions(library);
   RegisterLossFunctions(library);
   RegisterIndexFunctions(library);

@@ -23,6 +23,7 @@ void RegisterActivationFunctions(FunctionLibrary& library);
 void RegisterConvFunctions(FunctionLibrary& library);
 void RegisterPoolFunctions(FunctionLibrary& library);
 void RegisterNormFunctions(FunctionLibrary& library);
+void RegisterAttentionFunctions(FunctionLibrary& library);
 void RegisterRnnFunctions(FunctionLibrary& library);
 void RegisterLossFunctions(FunctionLibrary& library);
 void RegisterIndexFunctions(FunctionLibrary& library);

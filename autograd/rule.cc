@@ -65,6 +65,7 @@ const RuleTable& DefaultRules() {
     RegisterConvRules(*table);
     RegisterPoolRules(*table);
     RegisterNormRules(*table);
+    RegisterAttentionRules(*table);
     RegisterRnnRules(*table);
     RegisterLossRules(*table);
     return table;

@@ -114,6 +114,7 @@ void RegisterMatMulRules(RuleTable& table);
 void RegisterConvRules(RuleTable& table);
 void RegisterPoolRules(RuleTable& table);
 void RegisterNormRules(RuleTable& table);
+void RegisterAttentionRules(RuleTable& table);
 void RegisterRnnRules(RuleTable& table);
 void RegisterLossRules(RuleTable& table);
 

@@ -146,6 +146,7 @@ void PatternGraph::Replace(const std::vector<const Node*>& nodes, const Node& ro
   for (const Node& before : before_[at]) {
     for (const std::string& in : before.inputs) consumers_[in].push_back(at);
   }
+  if (!node.domain.empty()) graph_->opsets.try_emplace(node.domain, 1);
   graph_->nodes[at] = std::move(node);
   for (const std::string& value : read) DropIfUnused(value);
 }

@@ -81,10 +81,11 @@ class PatternGraph {
   absl::flat_hash_map<int, std::vector<Node>> before_;  // root -> nodes to put before it
 };
 
-// Rewrite the chain whose normalisation `node` completes, and the one whose Erf or
-// Tanh `node` is; false if there is none.
+// Rewrite the chain whose normalisation `node` completes, the one whose Erf or Tanh
+// `node` is, and the one whose Softmax it is; false if there is none.
 bool MatchLayerNormalization(PatternGraph* graph, const Node& node);  // layer_norm_pattern.cc
 bool MatchGelu(PatternGraph* graph, const Node& node);                // gelu_pattern.cc
+bool MatchAttention(PatternGraph* graph, const Node& node);           // attention_pattern.cc
 
 }  // namespace onward
 

@@ -11,7 +11,8 @@ int RecogniseOperators(Graph* graph, const absl::flat_hash_set<std::string>& kee
   for (const Node& node : pattern.nodes()) {
     if (pattern.gone(node)) continue;
     const bool matched = (graph->opset() >= 17 && MatchLayerNormalization(&pattern, node)) ||
-                         (graph->opset() >= 20 && MatchGelu(&pattern, node));
+                         (graph->opset() >= 20 && MatchGelu(&pattern, node)) ||
+                         (graph->opset() >= 18 && MatchAttention(&pattern, node));
     if (matched) ++found;
   }
   if (found > 0) pattern.Finish();

@@ -15,6 +15,7 @@ void RegisterCpuKernels(KernelTable& table) {
   RegisterPoolKernels(table);
   RegisterNormKernels(table);
   RegisterSoftmaxKernels(table);
+  RegisterAttentionKernels(table);
   RegisterRnnKernels(table);
   RegisterLossKernels(table);
   RegisterOptimizerKernels(table);

@@ -19,6 +19,7 @@ void RegisterConvKernels(KernelTable& table);
 void RegisterPoolKernels(KernelTable& table);
 void RegisterNormKernels(KernelTable& table);
 void RegisterSoftmaxKernels(KernelTable& table);
+void RegisterAttentionKernels(KernelTable& table);
 void RegisterRnnKernels(KernelTable& table);
 void RegisterLossKernels(KernelTable& table);
 void RegisterOptimizerKernels(KernelTable& table);

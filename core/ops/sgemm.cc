@@ -147,6 +147,14 @@ void MultiplyNarrow(int rows, int columns, const float* a, const float* b, int64
   for (int r = 0; r < rows; ++r) std::copy_n(c + r * kColumns, columns, t.c + r * t.stride);
 }
 
+// A packed panel of b and a packed block of a.
+size_t PackedBytes(int64_t rows, int64_t columns, int64_t depth) {
+  const int64_t packed = std::min(depth, kDepth) *
+                         (std::min(columns, kPanelColumns) + std::min(rows, kRowBlocks * kRows));
+  // Packing rows stores two elements more than it keeps.
+  return (packed + 16) * sizeof(float) / 64 * 64 + 64;
+}
+
 }  // namespace
 
 // `packed`: all of b in blocks of 16 columns, or null.
@@ -158,10 +166,11 @@ struct Sgemm::Operands {
   void* workspace;
 };
 
-Sgemm::Sgemm(int64_t m, int64_t n, int64_t k)
+Sgemm::Sgemm(int64_t m, int64_t n, int64_t k, int most_threads)
     : m_(m), n_(n), k_(k), block_rows_(CeilDiv(m, std::max<int64_t>(CeilDiv(m, kRows), 1))) {
   block_rows_ = std::max<int64_t>(block_rows_, 1);
-  const int64_t threads = IsSmall(m, n, k) ? 1 : Threads();
+  const int64_t allowed = most_threads > 0 ? most_threads : Threads();
+  const int64_t threads = IsSmall(m, n, k) ? 1 : allowed;
   // The split that reads least twice: along the longer side, in whole blocks.
   for (int64_t rows = 1; rows <= threads; ++rows) {
     if (threads % rows != 0) continue;
@@ -180,12 +189,12 @@ bool Sgemm::IsSmall(int64_t m, int64_t n, int64_t k) {
 }
 
 size_t Sgemm::part_bytes() const {
-  const int64_t depth = std::min(k_, kDepth);
-  const int64_t columns =
-      std::min(CeilDiv(CeilDiv(n_, kColumns), column_parts_) * kColumns, kPanelColumns);
-  const int64_t rows = std::min(CeilDiv(CeilDiv(m_, block_rows_), row_parts_), kRowBlocks) * kRows;
-  // Packing rows stores two elements more than it keeps.
-  return (depth * (columns + rows) + 16) * sizeof(float) / 64 * 64 + 64;
+  return PackedBytes(CeilDiv(CeilDiv(m_, block_rows_), row_parts_) * kRows,
+                     CeilDiv(CeilDiv(n_, kColumns), column_parts_) * kColumns, k_);
+}
+
+size_t Sgemm::WorkspaceBound(int64_t m, int64_t n, int64_t k, int threads) {
+  return threads * PackedBytes(CeilDiv(m, kRows) * kRows, CeilDiv(n, kColumns) * kColumns, k);
 }
 
 void Sgemm::Run(StridedMatrix a, StridedMatrix b, float* c, const SgemmEpilogue& epilogue,
@@ -226,6 +235,7 @@ void Sgemm::RunPart(int64_t part, const Operands& operands) const {
   float* const a_packed =
       b_packed + std::min(k_, kDepth) *
                      std::min(CeilDiv(column_blocks, column_parts_) * kColumns, kPanelColumns);
+  const int64_t c_row = epilogue.row == 0 ? n_ : epilogue.row;
   for (int64_t j = n_begin; j < n_end; j += kPanelColumns) {
     const int64_t columns = std::min(kPanelColumns, n_end - j);
     for (int64_t p = 0; p < k_; p += kDepth) {
@@ -249,10 +259,10 @@ void Sgemm::RunPart(int64_t part, const Operands& operands) const {
           const int width = static_cast<int>(std::min<int64_t>(kColumns, columns - jj));
           for (int64_t ii = 0; ii < rows; ii += block_rows_) {
             const int height = static_cast<int>(std::min<int64_t>(block_rows_, rows - ii));
-            const int64_t at = (i + ii) * n_ + j + jj;
+            const int64_t at = (i + ii) * c_row + j + jj;
             const Target target{c + at,
-                                n_,
-                                p > 0,
+                                c_row,
+                                epilogue.add || p > 0,
                                 p + depth == k_,
                                 &epilogue,
                                 epilogue.bias == nullptr ? nullptr : epilogue.bias + j + jj,

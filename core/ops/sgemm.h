@@ -23,16 +23,21 @@ struct SgemmEpilogue {
   const float* residual = nullptr;
   bool bounded = false;
   float low = 0, high = 0;
+  int64_t row = 0;   // distance between rows of c; 0: n
+  bool add = false;  // the product to what c holds
 };
 
-// c [m, n] = a [m, k] * b [k, n], rows of c contiguous. The split over threads is
-// decided once, so results repeat.
+// c [m, n] = a [m, k] * b [k, n], each row of c contiguous. The split over threads
+// is decided once, so results repeat.
 class Sgemm {
  public:
-  Sgemm(int64_t m, int64_t n, int64_t k);
+  // On at most so many threads; 0: all.
+  Sgemm(int64_t m, int64_t n, int64_t k, int threads = 0);
   // Whether one thread computes all of it.
   static bool IsSmall(int64_t m, int64_t n, int64_t k);
   size_t workspace_bytes() const { return parts() * part_bytes(); }
+  // Enough for every product of at most these sizes.
+  static size_t WorkspaceBound(int64_t m, int64_t n, int64_t k, int threads);
   void Run(StridedMatrix a, StridedMatrix b, float* c, const SgemmEpilogue& epilogue,
            void* workspace) const;
 

@@ -56,8 +56,18 @@ class Fuser {
     const PlanValue &result = Result(p), &last = Result(anchor);
     if (result.shape != last.shape || !SameLayout(result.layout, last.layout)) return false;
     const std::vector<int>& readers = readers_.at(result.root);
-    return std::all_of(readers.begin(), readers.end(),
-                       [&](int r) { return r > anchor || group.contains(r); });
+    return std::all_of(readers.begin(), readers.end(), [&](int r) {
+      return r > anchor || (group.contains(r) && !ReadsViewOf(r, steps_[p].outputs[0]));
+    });
+  }
+
+  // Whether the step reads the memory of `id` under another name: inside a chain
+  // that memory is not written in time.
+  bool ReadsViewOf(int s, int id) const {
+    const int root = plan_.values[id].root;
+    return std::any_of(steps_[s].inputs.begin(), steps_[s].inputs.end(), [&](int in) {
+      return in >= 0 && in != id && plan_.values[in].root == root;
+    });
   }
 
   void Grow(int anchor) {

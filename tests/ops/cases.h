@@ -18,6 +18,7 @@ std::vector<OpCase> MatMulCases();
 std::vector<OpCase> ConvCases();
 std::vector<OpCase> PoolCases();
 std::vector<OpCase> NormCases();
+std::vector<OpCase> AttentionCases();
 std::vector<OpCase> RnnCases();
 std::vector<OpCase> LossCases();
 // All of them.

@@ -174,7 +174,7 @@ Built Build(const OpCase& c, DType dtype, bool unknown) {
     inputs.push_back(DeclareArg(b, c, i, dtype, unknown));
     if (IsDifferentiated(c, i)) built.xs.push_back(ArgName(i));
   }
-  const std::vector<Expr> all = b.Ops(c.op, inputs, c.outputs, c.attributes);
+  const std::vector<Expr> all = b.Ops(c.op, inputs, c.outputs, c.attributes, c.domain);
   std::vector<Expr> ys;
   for (const int k : c.used) {
     ys.push_back(all[k]);
@@ -417,6 +417,10 @@ OpCase OpCase::Twice() {
 }
 OpCase OpCase::DataDependent() {
   data_dependent = true;
+  return *this;
+}
+OpCase OpCase::Own() {
+  domain = std::string(kOnwardDomain);
   return *this;
 }
 

@@ -51,12 +51,14 @@ struct OpCase {
   std::vector<int> unknown;       // checked again with their first dimension unknown
   bool twice = false;             // second derivatives are checked too
   bool data_dependent = false;    // the shape of the result is known at run time only
+  std::string domain = {};
 
   OpCase Outputs(int count, std::vector<int> used_ones);
   OpCase By(std::vector<int> inputs);
   OpCase Unknown(std::vector<int> inputs);
   OpCase Twice();
   OpCase DataDependent();
+  OpCase Own();  // a function of ai.onward
 };
 
 // The operator is the name up to the first '_'.

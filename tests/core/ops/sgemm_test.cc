@@ -66,6 +66,28 @@ TEST_P(SgemmTest, AgreesWithDouble) {
   }
 }
 
+// On one thread, twice onto the same result, in rows that are wider than it.
+TEST_P(SgemmTest, AddsInWiderRows) {
+  const auto [m, n, k] = GetParam();
+  const int64_t row = n + 5;
+  const std::vector<float> a = Draw(m * k, 1), b = Draw(k * n, 2);
+  std::vector<char> workspace(Sgemm::WorkspaceBound(m, n, k, 1));
+  std::vector<float> once(m * n), c(m * row, 7.0f);
+  Sgemm(m, n, k, 1).Run({a.data(), k, 1}, {b.data(), n, 1}, once.data(), {}, workspace.data());
+  for (const bool add : {false, true}) {
+    SgemmEpilogue after;
+    after.row = row;
+    after.add = add;
+    Sgemm(m, n, k, 1).Run({a.data(), k, 1}, {b.data(), n, 1}, c.data(), after, workspace.data());
+  }
+  for (int64_t i = 0; i < m; ++i) {
+    for (int64_t j = 0; j < row; ++j) {
+      const float expected = j < n ? 2 * once[i * n + j] : 7.0f;
+      ASSERT_NEAR(c[i * row + j], expected, 1e-4) << i << " " << j;
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Sizes, SgemmTest,
                          testing::Values(Row{1, 1, 1}, Row{6, 16, 8}, Row{7, 17, 9}, Row{5, 3, 300},
                                          Row{8, 64, 784}, Row{97, 33, 257}, Row{13, 1040, 31},

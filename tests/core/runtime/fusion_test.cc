@@ -169,6 +169,10 @@ const std::vector<Row>& Rows() {
        R"(g (float[4, 64] x) => (float[4, 64] y)
           <int64[1] axis = {1}> { a = Mul(x, x) s = ReduceSum(a, axis) y = Div(a, s) })",
        {"Mul", "ReduceSum", "Div"}},
+      {"ElementwiseLeavesViewsAlone",
+       R"(g (float[4, 1] x, float[4, 1] z) => (float[4, 1] y)
+          <int64[1] axis = {1}> { a = Mul(x, z) s = ReduceSum(a, axis) b = Mul(x, s) y = Sub(a, b) })",
+       {"Mul", "Mul+Sub"}},
       {"ConvNormRelu",
        R"(g (float[2, 8, 9, 9] x, float[16, 8, 1, 1] w, float[16] s, float[16] b, float[16] m, float[16] var) => (float[2, 16, 9, 9] y)
           { c = Conv(x, w) n = BatchNormalization(c, s, b, m, var) y = Relu(n) })",

@@ -127,7 +127,7 @@ const std::vector<Row>& Rows() {
             h = MatMul(n, w1) hb = Add(h, b1) g1 = Gelu(hb) z = MatMul(g1, w2) zb = Add(z, b2) e = Add(zb, n)
             c = Gather <axis = 1> (e, first) y = MatMul(c, wo) })",
        {2, 8, 16},
-       37,
+       31,
        0,
        150},
   };
