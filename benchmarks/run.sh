@@ -2,6 +2,7 @@
 # benchmarks/run.sh [OUT]: all benchmarks. Results go to OUT (default build/benchmarks/results), a short table to the screen.
 #   compare.jsonl             Onward and its peers, ratio best peer / onward (where the peers are: see compare.sh)
 #   roofline-MODEL-MODE.txt   each kind of kernel against the machine's peak
+#   conv_choice.txt           every convolution kernel by shape, and whether the fixed rules choose the fastest
 #   startup.json              start of the program, reading of a large model, compiling
 #   scaling.html, .jsonl      cost by batch size and depth
 # Settings: ONWARD_BENCH_ROUNDS (3) and ONWARD_BENCH_SECONDS (3) of each measurement, ONWARD_BENCH_ONLY=mlp,lenet for some of
@@ -18,7 +19,7 @@ fi
 export ONWARD_BUILD=${ONWARD_BUILD:-build}
 out=${1:-$ONWARD_BUILD/benchmarks/results}
 mkdir -p "$out"
-rm -f "$out"/{compare.jsonl,startup.json,scaling.html,scaling.jsonl} "$out"/roofline-*.txt
+rm -f "$out"/{compare.jsonl,conv_choice.txt,startup.json,scaling.html,scaling.jsonl} "$out"/roofline-*.txt
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
@@ -39,6 +40,9 @@ for model in "${models[@]}"; do
     "$ONWARD_BUILD/benchmarks/roofline" "$model" $mode 64 "$seconds" | tee "$out/roofline-$(basename "$model" .onnx)-$mode.txt"
   done
 done
+
+echo "== choice of convolution kernels"
+"$ONWARD_BUILD/benchmarks/conv_choice" > "$out/conv_choice.txt"
 
 echo "== start-up"
 python3 benchmarks/startup.py --build "$ONWARD_BUILD" --work "$work" --models "$ONWARD_MODELS" > "$out/startup.json"

@@ -30,6 +30,12 @@ for path in rooflines:
     model, mode = path.stem.removeprefix("roofline-").rsplit("-", 1)
     print(f"{model:18} {mode:6}{path.read_text().split()[-2]:>6} %")
 
+choices = out / "conv_choice.txt"
+if choices.exists():
+    losses = [float(line.split()[-1]) for line in choices.read_text().splitlines()[1:]]
+    print(f"\nchosen convolution kernels: {sum(x <= 1.1 for x in losses)} of {len(losses)} within 10 % of the fastest, "
+          f"the worst {max(losses):.2f} times its time")
+
 for r in lines("startup.json"):
     print("\nstart-up")
     for name, value in r.items():

@@ -21,6 +21,7 @@
 #include "core/device/cpu.h"
 #include "core/graph/graph.h"
 #include "core/ops/adapt.h"
+#include "core/ops/conv_direct.h"
 #include "core/ops/onednn.h"
 #include "core/ops/register.h"
 #include "core/ops/winograd.h"
@@ -396,6 +397,10 @@ void RegisterConvKernels(KernelTable& table) {
   table.Add("FusedConv", WinogradEntry(MakeWinogradFusedConv), kOnwardDomain);
   table.Add("ConvInputGrad", WinogradEntry(MakeWinogradConvInputGrad), kOnwardDomain);
   table.Add("ConvWeightGrad", WinogradEntry(MakeWinogradConvWeightGrad), kOnwardDomain);
+  table.Add("Conv", {"direct", 1, MakeDirectConv, "float"});
+  table.Add("FusedConv", {"direct", 1, MakeDirectConv, "float"}, kOnwardDomain);
+  table.Add("ConvInputGrad", {"direct", 1, MakeDirectConvInputGrad, "float"}, kOnwardDomain);
+  table.Add("ConvWeightGrad", {"direct", 1, MakeDirectConvWeightGrad, "float"}, kOnwardDomain);
   table.Add("Conv", {"onednn", 1, MakeDnnlConv, "float"});
   table.Add("FusedConv", {"onednn", 1, MakeDnnlConv, "float"}, kOnwardDomain);
   table.Add("Conv", {"eigen", 1, Adapt(MakePlainConv, conv), kTypes});
@@ -404,7 +409,7 @@ void RegisterConvKernels(KernelTable& table) {
   table.Add("ConvInputGrad", {"onednn", 1, MakeDnnlConvInputGrad, "float"}, kOnwardDomain);
   table.Add("ConvInputGrad", {"eigen", 1, Adapt(MakePlainInputGrad, LikeInput(2), {{2}}), kTypes},
             kOnwardDomain);
-  table.Add("ConvWeightGrad", {"direct", 1, MakeSmallConvWeightGrad, "float"}, kOnwardDomain);
+  table.Add("ConvWeightGrad", {"few channels", 1, MakeSmallConvWeightGrad, "float"}, kOnwardDomain);
   table.Add("ConvWeightGrad", {"onednn", 1, MakeDnnlConvWeightGrad, "float"}, kOnwardDomain);
   table.Add("ConvWeightGrad", {"eigen", 1, Adapt(MakePlainWeightGrad, weight_grad, {{2}}), kTypes},
             kOnwardDomain);

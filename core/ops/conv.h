@@ -9,6 +9,9 @@
 
 namespace onward {
 
+// Unimplemented unless all values are floats of known, not too large shapes.
+absl::Status CheckFloatConv(const KernelRequest& request);
+
 // What a convolution node states with its shapes, checked: the geometry, and
 // the shape of the bias where there is one. `x` and `w` are inputs of the node.
 absl::StatusOr<ConvGeometry> CheckedConv(const KernelRequest& request, int x, int w);

@@ -126,19 +126,6 @@ absl::Status CheckExtents(const KernelRequest& r, const Window& w) {
   return absl::OkStatus();
 }
 
-absl::Status CheckRequest(const KernelRequest& r) {
-  for (const absl::Span<const ValueSpec>& values : {r.inputs, r.outputs}) {
-    for (const ValueSpec& v : values) {
-      if (!v.present()) continue;
-      if (v.dtype != DType::kFloat || !v.shape.has_value()) {
-        return NodeUnimplemented(r.node, "oneDNN serves floats of known shape");
-      }
-      if (!FitsDnnl(*v.shape)) return NodeUnimplemented(r.node, "empty or very large tensor");
-    }
-  }
-  return absl::OkStatus();
-}
-
 // y += bias per channel, for y plain or in channel blocks (padding stays zero).
 void AddBias(const Shape& shape, int block, const float* bias, float* y) {
   const int64_t channels = shape[1], blocks = (channels + block - 1) / block;
@@ -165,8 +152,21 @@ void AddBias(const Shape& shape, int block, const float* bias, float* y) {
 
 }  // namespace
 
+absl::Status CheckFloatConv(const KernelRequest& r) {
+  for (const absl::Span<const ValueSpec>& values : {r.inputs, r.outputs}) {
+    for (const ValueSpec& v : values) {
+      if (!v.present()) continue;
+      if (v.dtype != DType::kFloat || !v.shape.has_value()) {
+        return NodeUnimplemented(r.node, "this kernel serves floats of known shape");
+      }
+      if (!FitsDnnl(*v.shape)) return NodeUnimplemented(r.node, "empty or very large tensor");
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<Kernel> MakeDnnlConv(const KernelRequest& r) {
-  ONWARD_RETURN_IF_ERROR(CheckRequest(r));
+  ONWARD_RETURN_IF_ERROR(CheckFloatConv(r));
   ONWARD_ASSIGN_OR_RETURN(const ConvGeometry g, CheckedConv(r, 0, 1));
   ONWARD_RETURN_IF_ERROR(CheckOutputShape(r, 0, g.y()));
   ONWARD_RETURN_IF_ERROR(CheckExtents(r, g.window));
@@ -199,7 +199,7 @@ absl::StatusOr<Kernel> MakeDnnlConv(const KernelRequest& r) {
 }
 
 absl::StatusOr<Kernel> MakeDnnlConvInputGrad(const KernelRequest& r) {
-  ONWARD_RETURN_IF_ERROR(CheckRequest(r));
+  ONWARD_RETURN_IF_ERROR(CheckFloatConv(r));
   ONWARD_ASSIGN_OR_RETURN(const ConvGeometry g, CheckedConvGrad(r, 2, 1));
   ONWARD_RETURN_IF_ERROR(CheckOutputShape(r, 0, g.x()));
   ONWARD_RETURN_IF_ERROR(CheckExtents(r, g.window));
@@ -217,7 +217,7 @@ absl::StatusOr<Kernel> MakeDnnlConvInputGrad(const KernelRequest& r) {
 }
 
 absl::StatusOr<Kernel> MakeDnnlConvWeightGrad(const KernelRequest& r) {
-  ONWARD_RETURN_IF_ERROR(CheckRequest(r));
+  ONWARD_RETURN_IF_ERROR(CheckFloatConv(r));
   ONWARD_ASSIGN_OR_RETURN(const ConvGeometry g, CheckedConvGrad(r, 1, 2));
   ONWARD_RETURN_IF_ERROR(CheckOutputShape(r, 0, g.w()));
   ONWARD_RETURN_IF_ERROR(CheckOutputShape(r, 1, Shape{g.out_channels}));
@@ -251,7 +251,7 @@ absl::StatusOr<Kernel> MakeDnnlConvWeightGrad(const KernelRequest& r) {
 
 // The data gradient of a convolution, with a bias added.
 absl::StatusOr<Kernel> MakeDnnlConvTranspose(const KernelRequest& r) {
-  ONWARD_RETURN_IF_ERROR(CheckRequest(r));
+  ONWARD_RETURN_IF_ERROR(CheckFloatConv(r));
   ONWARD_ASSIGN_OR_RETURN(const ConvGeometry g, CheckedConvTranspose(r));
   ONWARD_RETURN_IF_ERROR(CheckOutputShape(r, 0, g.x()));
   ONWARD_RETURN_IF_ERROR(CheckExtents(r, g.window));

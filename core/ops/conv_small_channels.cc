@@ -24,6 +24,8 @@
 namespace onward {
 namespace {
 
+// With more weights per output channel than this oneDNN is ahead (benchmarks/conv_choice).
+constexpr int64_t kMaxTaps = 32;
 constexpr int64_t kMaxChannels = 4;
 constexpr int64_t kMaxKernelWidth = 7;
 constexpr int64_t kMaxPadding = 4096;  // the padded copy stays small
@@ -192,7 +194,7 @@ absl::StatusOr<Kernel> MakeSmallConvWeightGrad(const KernelRequest& r) {
   const Window& w = g.window;
   // Where oneDNN blocks by 16, dY would have to be reordered first.
   if (PreferredBlock() != kLane || g.groups != 1 || g.in_channels > kMaxChannels || w.rank() > 2 ||
-      w.kernel.back() > kMaxKernelWidth) {
+      w.kernel.back() > kMaxKernelWidth || g.in_channels * w.kernel_elements() > kMaxTaps) {
     return not_served();
   }
   for (int i = 0; i < w.rank(); ++i) {

@@ -21,7 +21,7 @@ enum class ConvPass { kForward, kInputGrad, kWeightGrad };
 // Whether the kernels below can compute this convolution.
 bool WinogradServes(const ConvGeometry& geometry);
 // Whether they are also faster than oneDNN's direct ones: a fixed rule, from
-// measurements on two cores with AVX2.
+// measurements on two cores with AVX2 (benchmarks/conv_choice).
 bool WinogradPays(const ConvGeometry& geometry, ConvPass pass);
 
 // Unimplemented unless all values are floats of known, not too large shapes.

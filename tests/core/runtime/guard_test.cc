@@ -112,6 +112,20 @@ const std::vector<Row>& Rows() {
        20,
        1,
        32},
+      // Weights of 1x1 and depthwise convolutions are used as they are: x alone is reordered.
+      {"InvertedResidual",
+       R"(g (float[4, 16, 8, 8] x, float[96, 16, 1, 1] w1, float[96] s1, float[96] b1, float[96] m1, float[96] v1,
+             float[96, 1, 3, 3] w2, float[96] s2, float[96] b2, float[96] m2, float[96] v2,
+             float[16, 96, 1, 1] w3, float[16] s3, float[16] b3, float[16] m3, float[16] v3, float[8, 16] w4)
+          => (float[4, 8] y) <float low = {0}, float high = {6}>
+          { c1 = Conv(x, w1) n1 = BatchNormalization(c1, s1, b1, m1, v1) r1 = Clip(n1, low, high)
+            c2 = Conv <group = 96, pads = [1, 1, 1, 1]> (r1, w2) n2 = BatchNormalization(c2, s2, b2, m2, v2)
+            r2 = Clip(n2, low, high) c3 = Conv(r2, w3) n3 = BatchNormalization(c3, s3, b3, m3, v3)
+            a = Add(n3, x) p = GlobalAveragePool(a) f = Flatten(p) y = Gemm <transB = 1> (f, w4) })",
+       {4, 16, 8, 8},
+       24,
+       1,
+       40},
       {"TransformerBlock",
        R"(<ir_version: 10, opset_import: ["" : 20]>
           g (float[2, 8, 16] x, float[16, 16] wq, float[16, 16] wk, float[16, 16] wv, float[16] s, float[16] b,
