@@ -104,7 +104,7 @@ class ForwardRun {
     const int64_t rows = rnn_.steps * rnn_.batch;
     for (int64_t d = 0; d < rnn_.directions; ++d) {
       const PackedMatrix<T> w = {DirectionWeights(d), rnn_.inputs, rnn_.gates * hidden_};
-      LargeProduct<T>({x, rnn_.inputs}, rows, w, false, gates_ + d * rows * stride_, stride_);
+      LargeProduct<T>({x, rnn_.inputs}, rows, {{w, gates_ + d * rows * stride_, stride_}});
     }
   }
 

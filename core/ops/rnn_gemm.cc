@@ -145,23 +145,43 @@ Block<T> PackRows(const T* columns, int64_t stride, int64_t rows, int64_t depth,
   return block;
 }
 
-// Rows [begin, end) of a product; c is its row 0.
+// Rows [begin, end) of the products.
 template <typename T>
-void ProductRows(GemmOperand<T> a, int64_t begin, int64_t end, const PackedMatrix<T>& b,
-                 bool accumulate, const T* bias, T* c, int64_t c_stride) {
+void ProductRows(GemmOperand<T> a, int64_t begin, int64_t end,
+                 absl::Span<const ProductPart<T>> parts, bool accumulate, const T* bias) {
   alignas(64) T packed[kBlockRows * kDepth];
+  const int64_t k = parts[0].b.k;
   for (int64_t row = begin; row < end; row += kBlockRows) {
     const int64_t rows = std::min(kBlockRows, end - row);
-    for (int64_t from = 0; from == 0 || from < b.k; from += kDepth) {
-      const int64_t depth = std::min(kDepth, b.k - from);
+    for (int64_t from = 0; from == 0 || from < k; from += kDepth) {
+      const int64_t depth = std::min(kDepth, k - from);
       const Block<T> block =
           a.transposed ? PackRows(a.data + from * a.stride + row, a.stride, rows, depth, packed)
                        : Block<T>{a.data + row * a.stride + from, a.stride, rows, depth};
-      MultiplyBlock(block, b, from, accumulate || from > 0, from > 0 ? nullptr : bias,
-                    c + row * c_stride, c_stride);
+      for (const ProductPart<T>& part : parts) {
+        MultiplyBlock(block, part.b, from, accumulate || from > 0, from > 0 ? nullptr : bias,
+                      part.c + row * part.c_stride, part.c_stride);
+      }
     }
   }
 }
+
+// 16 rows of a transposed matrix, side by side: column p becomes to[p * 16].
+// Returns how many columns were done.
+int64_t PackWholePanel(const float* from, int64_t stride, int64_t depth, float* to) {
+  constexpr int kStep = kLanes<float>;
+  int64_t p = 0;
+  for (; p + kStep <= depth; p += kStep) {
+    for (int half = 0; half < 2 * kStep; half += kStep) {
+      Vec<float> v[kStep];
+      for (int i = 0; i < kStep; ++i) v[i] = Load(from + (half + i) * stride + p);
+      Transpose8(v);
+      for (int i = 0; i < kStep; ++i) Store(to + (p + i) * 2 * kStep + half, v[i]);
+    }
+  }
+  return p;
+}
+int64_t PackWholePanel(const double*, int64_t, int64_t, double*) { return 0; }
 
 }  // namespace
 
@@ -177,7 +197,11 @@ PackedMatrix<T> Pack(GemmOperand<T> b, int64_t k, int64_t n, T* to) {
       const int count = static_cast<int>(std::min<int64_t>(kWidth, n - column));
       T* rows = to + panel * k * kWidth;
       if (count < kWidth) std::fill_n(rows, k * kWidth, T(0));
-      for (int64_t p = 0; p < k; ++p) {
+      int64_t p = 0;
+      if (b.transposed && count == kWidth) {
+        p = PackWholePanel(b.data + column * b.stride, b.stride, k, rows);
+      }
+      for (; p < k; ++p) {
         T* row = rows + p * kWidth;
         if (b.transposed) {
           for (int j = 0; j < count; ++j) row[j] = b.data[(column + j) * b.stride + p];
@@ -193,15 +217,18 @@ PackedMatrix<T> Pack(GemmOperand<T> b, int64_t k, int64_t n, T* to) {
 template <typename T>
 void AddProduct(const T* a, int64_t a_stride, int64_t m, const PackedMatrix<T>& b, const T* bias,
                 T* c, int64_t c_stride) {
-  ProductRows<T>({a, a_stride}, 0, m, b, true, bias, c, c_stride);
+  const ProductPart<T> part = {b, c, c_stride};
+  ProductRows<T>({a, a_stride}, 0, m, absl::MakeConstSpan(&part, 1), true, bias);
 }
 
 template <typename T>
-void LargeProduct(GemmOperand<T> a, int64_t m, const PackedMatrix<T>& b, bool accumulate, T* c,
-                  int64_t c_stride) {
-  const int64_t row_work = std::max<int64_t>(b.k * b.n, 1);
+void LargeProduct(GemmOperand<T> a, int64_t m, absl::Span<const ProductPart<T>> parts,
+                  bool accumulate) {
+  if (parts.empty()) return;
+  int64_t row_work = 1;
+  for (const ProductPart<T>& part : parts) row_work += part.b.k * part.b.n;
   ParallelFor(m, kGrain / row_work + 1, [&](int64_t begin, int64_t end) {
-    ProductRows<T>(a, begin, end, b, accumulate, nullptr, c, c_stride);
+    ProductRows<T>(a, begin, end, parts, accumulate, nullptr);
   });
 }
 
@@ -211,9 +238,8 @@ template void AddProduct(const float*, int64_t, int64_t, const PackedMatrix<floa
                          float*, int64_t);
 template void AddProduct(const double*, int64_t, int64_t, const PackedMatrix<double>&,
                          const double*, double*, int64_t);
-template void LargeProduct(GemmOperand<float>, int64_t, const PackedMatrix<float>&, bool, float*,
-                           int64_t);
-template void LargeProduct(GemmOperand<double>, int64_t, const PackedMatrix<double>&, bool, double*,
-                           int64_t);
+template void LargeProduct(GemmOperand<float>, int64_t, absl::Span<const ProductPart<float>>, bool);
+template void LargeProduct(GemmOperand<double>, int64_t, absl::Span<const ProductPart<double>>,
+                           bool);
 
 }  // namespace onward

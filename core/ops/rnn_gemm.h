@@ -7,6 +7,7 @@
 
 #include <cstdint>
 
+#include "absl/types/span.h"
 #include "core/ops/vec.h"
 
 namespace onward {
@@ -41,11 +42,19 @@ template <typename T>
 void AddProduct(const T* a, int64_t a_stride, int64_t m, const PackedMatrix<T>& b, const T* bias,
                 T* c, int64_t c_stride);
 
-// c [m, n] = a [m, k] * b, added to what is there if `accumulate`. On all
-// threads.
+// A right matrix and where its product goes: c [m, n].
 template <typename T>
-void LargeProduct(GemmOperand<T> a, int64_t m, const PackedMatrix<T>& b, bool accumulate, T* c,
-                  int64_t c_stride);
+struct ProductPart {
+  PackedMatrix<T> b;
+  T* c;
+  int64_t c_stride;
+};
+
+// c = a [m, k] * b of each part, all of depth k, added to what is there if
+// `accumulate`. On all threads.
+template <typename T>
+void LargeProduct(GemmOperand<T> a, int64_t m, absl::Span<const ProductPart<T>> parts,
+                  bool accumulate = false);
 
 }  // namespace onward
 

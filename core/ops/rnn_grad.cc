@@ -8,6 +8,7 @@
 #include <memory>
 #include <utility>
 
+#include "absl/container/inlined_vector.h"
 #include "core/base/parallel.h"
 #include "core/base/status.h"
 #include "core/ops/adapt.h"
@@ -26,7 +27,7 @@ struct RnnGradOutput {
 struct GradPlan {
   RnnPlan rnn;
   Node node;  // for messages
-  size_t x, dx, packed, r, dgates, last, reset, dh, dc, rows, zeros;
+  size_t x, dx, packed, packed_states, r, dgates, last, reset, dh, dc, rows, zeros;
   int64_t r_size;    // elements of one direction's packed R
   int64_t row_size;  // elements of a row's scratch
   int64_t stride;    // of a row of dgates
@@ -62,9 +63,8 @@ class GradRun {
     PackWeights();
     ForRnnTasks(rnn_, [&](const RnnTask& task) { Recur(task); });
     InputGrad();
-    WeightGrad();
+    WeightGrads();
     for (int64_t d = 0; d < rnn_.directions; ++d) {
-      if (T* dr = Out(RnnGradOutput::kR)) RecurrentGrad(d, dr + d * rnn_.gates * hidden_ * hidden_);
       if (T* db = Out(RnnGradOutput::kB)) BiasGrad(d, db + d * 2 * rnn_.gates * hidden_);
       if (rnn_.lstm() && p_ != nullptr) {
         if (T* dp = Out(RnnGradOutput::kP)) PeepholeGrad(d, dp + d * 3 * hidden_);
@@ -152,6 +152,7 @@ class GradRun {
       const T* rows = DGates(d, t, task.begin);
       T* to = dh + task.begin * hidden_;
       if (rnn_.gru()) GruRecurrence(task, t, dh);
+      if (s == 0 && Out(RnnGradOutput::kH0) == nullptr) break;
       AddProduct<T>(rows, plan_.stride, count, Weights(d), nullptr, to, hidden_);
     }
     StoreStates(task, Out(RnnGradOutput::kH0), dh);
@@ -297,56 +298,76 @@ class GradRun {
     for (int64_t d = 0; d < rnn_.directions; ++d) {
       const PackedMatrix<T> w = Pack<T>({In(RnnInput::kW) + d * n * rnn_.inputs, rnn_.inputs}, n,
                                         rnn_.inputs, Scratch(plan_.packed));
-      LargeProduct<T>({DGates(d, 0, 0), plan_.stride}, rnn_.steps * rnn_.batch, w, d > 0, to,
-                      rnn_.inputs);
+      LargeProduct<T>({DGates(d, 0, 0), plan_.stride}, rnn_.steps * rnn_.batch,
+                      {{w, to, rnn_.inputs}}, d > 0);
     }
     if (rnn_.batch_major) SwapFirstAxes(to, rnn_.steps, rnn_.batch, rnn_.inputs, dx);
-  }
-
-  // dW = dgates^T * X
-  void WeightGrad() {
-    T* dw = Out(RnnGradOutput::kW);
-    if (dw == nullptr) return;
-    const T* x = In(RnnInput::kX);
-    if (rnn_.batch_major) {
-      SwapFirstAxes(x, rnn_.batch, rnn_.steps, rnn_.inputs, Scratch(plan_.x));
-      x = Scratch(plan_.x);
-    }
-    const PackedMatrix<T> packed = Pack<T>({x, rnn_.inputs}, rnn_.steps * rnn_.batch, rnn_.inputs,
-                                           Scratch(plan_.packed));
-    const int64_t n = rnn_.gates * hidden_;
-    for (int64_t d = 0; d < rnn_.directions; ++d) {
-      LargeProduct<T>({DGates(d, 0, 0), plan_.stride, true}, n, packed, false,
-                      dw + d * n * rnn_.inputs, rnn_.inputs);
-    }
   }
 
   T* Reset(int64_t d, int64_t t, int64_t b) const {
     return Scratch(plan_.reset) + rnn_.KeptRow(d, t, b) * hidden_;
   }
 
-  // dR = dgates^T * (the states before each step); the candidate of GRU saw
-  // r * state, or with linear_before_reset has its own derivatives.
-  void RecurrentGrad(int64_t d, T* dr) {
-    const int64_t n = hidden_, rows = rnn_.steps * rnn_.batch;
+  // X of all steps as a right matrix.
+  PackedMatrix<T> PackX() {
+    const T* x = In(RnnInput::kX);
+    if (rnn_.batch_major) {
+      SwapFirstAxes(x, rnn_.batch, rnn_.steps, rnn_.inputs, Scratch(plan_.x));
+      x = Scratch(plan_.x);
+    }
+    return Pack<T>({x, rnn_.inputs}, rnn_.steps * rnn_.batch, rnn_.inputs, Scratch(plan_.packed));
+  }
+
+  // The states before each step as a right matrix.
+  PackedMatrix<T> PackLast(int64_t d) {
     T* last = Scratch(plan_.last);
     ParallelFor(rnn_.steps, 8, [&](int64_t begin, int64_t end) {
       for (int64_t t = begin; t < end; ++t) {
         for (int64_t b = 0; b < rnn_.batch; ++b) {
-          std::copy_n(LastState(d, t, b), n, last + (t * rnn_.batch + b) * n);
+          std::copy_n(LastState(d, t, b), hidden_, last + (t * rnn_.batch + b) * hidden_);
         }
       }
     });
-    const GemmOperand<T> all = {DGates(d, 0, 0), plan_.stride, true};
-    PackedMatrix<T> packed = Pack<T>({last, n}, rows, n, Scratch(plan_.packed));
-    LargeProduct<T>(all, (rnn_.gru() ? 2 : rnn_.gates) * n, packed, false, dr, n);
-    if (!rnn_.gru()) return;
-    GemmOperand<T> candidate = all;
-    candidate.data += (rnn_.linear_before_reset ? 3 : 2) * n;
-    if (!rnn_.linear_before_reset) {
-      packed = Pack<T>({Reset(d, 0, 0), n}, rows, n, Scratch(plan_.packed));
+    return PackStates(last);
+  }
+  PackedMatrix<T> PackStates(const T* states) {
+    return Pack<T>({states, hidden_}, rnn_.steps * rnn_.batch, hidden_,
+                   Scratch(plan_.packed_states));
+  }
+
+  // dW = dgates^T * X, dR = dgates^T * (the states before each step). The
+  // candidate of GRU saw r * state, or with linear_before_reset has its own
+  // derivatives.
+  void WeightGrads() {
+    T *dw = Out(RnnGradOutput::kW), *dr = Out(RnnGradOutput::kR);
+    if (dw == nullptr && dr == nullptr) return;
+    PackedMatrix<T> x = {}, last = {};
+    if (dw != nullptr) x = PackX();
+    const int64_t n = hidden_;
+    for (int64_t d = 0; d < rnn_.directions; ++d) {
+      if (dr != nullptr) last = PackLast(d);
+      // Gates [from, from + count): of dgates, with what multiplied them.
+      const auto add = [&](int64_t from, int64_t count, int64_t gate, bool by_x,
+                           const PackedMatrix<T>* states) {
+        absl::InlinedVector<ProductPart<T>, 2> parts;
+        const int64_t row = (d * rnn_.gates + gate) * n;
+        if (by_x && dw != nullptr) parts.push_back({x, dw + row * rnn_.inputs, rnn_.inputs});
+        if (states != nullptr && dr != nullptr) parts.push_back({*states, dr + row * n, n});
+        LargeProduct<T>({DGates(d, 0, 0) + from * n, plan_.stride, true}, count * n, parts);
+      };
+      if (!rnn_.gru()) {
+        add(0, rnn_.gates, 0, true, &last);
+        continue;
+      }
+      add(0, 2, 0, true, &last);
+      if (rnn_.linear_before_reset) {
+        add(2, 1, 2, true, nullptr);
+        add(3, 1, 2, false, &last);
+      } else {
+        if (dr != nullptr) last = PackStates(Reset(d, 0, 0));
+        add(2, 1, 2, true, &last);
+      }
     }
-    LargeProduct<T>(candidate, n, packed, false, dr + 2 * n * n, n);
   }
 
   // dWb = dRb = sum of dgates (GRU with linear_before_reset: dRb of h is the sum
@@ -421,7 +442,8 @@ Kernel MakeBackward(const KernelRequest& r, const RnnPlan& rnn) {
   };
   if (rnn.batch_major) plan->x = add(rows * rnn.inputs);
   if (rnn.batch_major) plan->dx = add(rows * rnn.inputs);
-  plan->packed = add(std::max({packed(n, rnn.inputs), packed(rows, rnn.inputs), packed(rows, h)}));
+  plan->packed = add(std::max(packed(n, rnn.inputs), packed(rows, rnn.inputs)));
+  plan->packed_states = add(packed(rows, h));
   plan->r_size = rnn.gru() ? packed(2 * h, h) + packed(h, h) : packed(n, h);
   plan->r = add(rnn.directions * plan->r_size);
   // Rows that are a power of two apart would meet in the same cache lines.
