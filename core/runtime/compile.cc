@@ -58,6 +58,7 @@ class Compiler {
     FuseFollowers(keep_, &graph_);
     FuseBatchNormalization(keep_, &graph_);
     UpdateRowsOnly(keep_, &graph_);
+    JoinPads(keep_, &graph_);
     Prune(&graph_, needed);
     readers_.emplace(&graph_, keep_);
     ONWARD_RETURN_IF_ERROR(AddSources(needed));

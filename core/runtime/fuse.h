@@ -37,6 +37,10 @@ void FuseBatchNormalization(const absl::flat_hash_set<std::string>& keep, Graph*
 // take (R, X, rows, sums) and (R, T, X, rows, sums, H).
 void UpdateRowsOnly(const absl::flat_hash_set<std::string>& keep, Graph* graph);
 
+// A sum of tensors that Pad made of pieces which tile the whole along one axis, as
+// gradients of slices are, becomes their Concat.
+void JoinPads(const absl::flat_hash_set<std::string>& keep, Graph* graph);
+
 // FusedConv (X, W, B, Z), FusedMatMul and FusedGemm (A, B, C, Z), with the
 // attributes of the operator and
 //   activation: "", "Relu" or "Clip", activation_low, activation_high.

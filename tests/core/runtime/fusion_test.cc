@@ -145,6 +145,7 @@ TEST_P(Fusion, BodiesSayTheSame) {
   FuseFollowers({}, &joined);
   FuseBatchNormalization({}, &joined);
   UpdateRowsOnly({}, &joined);
+  JoinPads({}, &joined);
   const TensorMap values = OneByOne(joined, feeds);
   TensorMap results;
   for (const NamedType& out : graph.outputs) results[out.name] = values.at(out.name);
@@ -173,6 +174,21 @@ const std::vector<Row>& Rows() {
        R"(g (float[4, 1] x, float[4, 1] z) => (float[4, 1] y)
           <int64[1] axis = {1}> { a = Mul(x, z) s = ReduceSum(a, axis) b = Mul(x, s) y = Sub(a, b) })",
        {"Mul", "Mul+Sub"}},
+      {"PiecesOfAWholeAreJoined",
+       R"(g (float[3, 4] x, float[3, 1] z, float[3, 5] u) => (float[3, 10] y)
+          <int64[1] axis = {1}, int64[2] px = {1, 5}, int64[2] pz = {0, 9}, int64[2] pu = {5, 0}>
+          { a = Pad(x, px, , axis) b = Pad(z, pz, , axis) c = Pad(u, pu, , axis) s = Add(c, a) y = Add(s, b) })",
+       {"Concat"}},
+      {"PiecesThatOverlapAreSummed",
+       R"(g (float[3, 4] x, float[3, 4] z) => (float[3, 6] y)
+          <int64[4] px = {0, 0, 0, 2}, int64[4] pz = {0, 2, 0, 0}>
+          { a = Pad(x, px) b = Pad(z, pz) y = Add(a, b) })",
+       {"Pad", "Pad", "Add"}},
+      {"PiecesWithAGapAreSummed",
+       R"(g (float[3, 2] x, float[3, 2] z) => (float[3, 5] y)
+          <int64[4] px = {0, 0, 0, 3}, int64[4] pz = {0, 3, 0, 0}>
+          { a = Pad(x, px) b = Pad(z, pz) y = Add(a, b) })",
+       {"Pad", "Pad", "Add"}},
       {"ConvNormRelu",
        R"(g (float[2, 8, 9, 9] x, float[16, 8, 1, 1] w, float[16] s, float[16] b, float[16] m, float[16] var) => (float[2, 16, 9, 9] y)
           { c = Conv(x, w) n = BatchNormalization(c, s, b, m, var) y = Relu(n) })",
