@@ -11,7 +11,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "core/base/parallel.h"
 #include "core/device/kernel.h"
+#include "core/ops/adapt.h"
 #include "core/ops/sgemm.h"
 #include "core/tensor/tensor.h"
 
@@ -71,6 +73,20 @@ struct AttentionPair {
   AttentionPair(const AttentionShape& shape, int64_t pair);
   int64_t b, h, key_head;
 };
+
+// f(pair, workspace of its part) for every pair; parts run side by side.
+template <typename F>
+void ForAttentionPairs(const AttentionShape& shape, const AttentionWork& work, void* workspace,
+                       size_t part_bytes, const F& f) {
+  ParallelFor(work.parts, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t part = begin; part < end; ++part) {
+      const int64_t last = shape.pairs() * (part + 1) / work.parts;
+      for (int64_t i = shape.pairs() * part / work.parts; i < last; ++i) {
+        f(AttentionPair(shape, i), At<char>(workspace, part * part_bytes));
+      }
+    }
+  });
+}
 
 // scores [rows, keys], `stride` apart, from products to exp(.. - max of the row);
 // `inverse` gets 1 / sum of each. The rows are the queries from `first` on.

@@ -41,15 +41,8 @@ struct AttentionGrad {
   size_t scores_at, slopes_at, inverse_at, gemm_at, part_bytes;  // in the workspace of a part
 
   void Run(const KernelCall& call) const {
-    ParallelFor(work.parts, 1, [&](int64_t begin, int64_t end) {
-      for (int64_t part = begin; part < end; ++part) {
-        void* workspace = At<char>(call.workspace, part * part_bytes);
-        const int64_t last = shape.pairs() * (part + 1) / work.parts;
-        for (int64_t i = shape.pairs() * part / work.parts; i < last; ++i) {
-          RunPair(AttentionPair(shape, i), call, workspace);
-        }
-      }
-    });
+    ForAttentionPairs(shape, work, call.workspace, part_bytes,
+                      [&](const AttentionPair& pair, void* workspace) { RunPair(pair, call, workspace); });
   }
 
   // Inputs dY, Q, K, V, mask; outputs dQ, dK, dV, dS / scale.
