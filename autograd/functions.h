@@ -105,8 +105,7 @@ struct LabelTerms {
 };
 // Fails (nullopt) on scores of unknown rank.
 std::optional<LabelTerms> LabelTermsOf(GraphBuilder& b, const Node& node, const Expr& dl,
-                                       const Expr& scores, const Expr& labels,
-                                       const Expr& weights);
+                                       const Expr& scores, const Expr& labels, const Expr& weights);
 
 }  // namespace onward
 

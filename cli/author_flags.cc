@@ -8,16 +8,28 @@
 namespace onward {
 
 std::vector<Flag> AuthorFlags() {
-  return {Flag::Value("loss", "LOSS", absl::StrCat(absl::StrJoin(LossNames(), ", "), "; options after a colon, as in cross_entropy:ignore_index=-100")),
-          Flag::Value("optimizer", "OPT", absl::StrCat(absl::StrJoin(OptimizerNames(), ", "), ", as in adamw:lr=1e-3,weight_decay=0.01")).Default("adamw"),
-          Flag::Value("schedule", "S", "learning rate over steps, as in cosine:warmup=100,total=1000").Default("constant"),
-          Flag::Value("train", "PATTERN", "train only initializers with such names ('*' matches anything)").Repeated(),
-          Flag::Value("freeze", "PATTERN", "do not train these").Repeated(),
-          Flag::Number("clip-norm", "X", "scale gradients down to this global norm", 0, 1e30),
-          Flag::Count("head", "N", "replace the last classifier by one with N classes", 1),
-          Flag::Choice("gradient", {"op", "expanded"}, "one Gradient node, or plain operators any runtime executes").Default("op"),
-          Flag::Value("label", "NAME", "name of the label input").Default("label"),
-          Flag::Value("train-output", "NAME", "the model output that the loss compares; the first by default")};
+  return {
+      Flag::Value("loss", "LOSS",
+                  absl::StrCat(absl::StrJoin(LossNames(), ", "),
+                               "; options after a colon, as in cross_entropy:ignore_index=-100")),
+      Flag::Value("optimizer", "OPT",
+                  absl::StrCat(absl::StrJoin(OptimizerNames(), ", "),
+                               ", as in adamw:lr=1e-3,weight_decay=0.01"))
+          .Default("adamw"),
+      Flag::Value("schedule", "S", "learning rate over steps, as in cosine:warmup=100,total=1000")
+          .Default("constant"),
+      Flag::Value("train", "PATTERN",
+                  "train only initializers with such names ('*' matches anything)")
+          .Repeated(),
+      Flag::Value("freeze", "PATTERN", "do not train these").Repeated(),
+      Flag::Number("clip-norm", "X", "scale gradients down to this global norm", 0, 1e30),
+      Flag::Count("head", "N", "replace the last classifier by one with N classes", 1),
+      Flag::Choice("gradient", {"op", "expanded"},
+                   "one Gradient node, or plain operators any runtime executes")
+          .Default("op"),
+      Flag::Value("label", "NAME", "name of the label input").Default("label"),
+      Flag::Value("train-output", "NAME",
+                  "the model output that the loss compares; the first by default")};
 }
 
 absl::Status ReadAuthorFlags(const Args& args, AuthorOptions* options) {
@@ -30,7 +42,8 @@ absl::Status ReadAuthorFlags(const Args& args, AuthorOptions* options) {
   options->freeze = args.All("freeze");
   if (args.Has("clip-norm")) options->clip_norm = args.Double("clip-norm");
   if (args.Has("head")) options->head_classes = args.Int("head");
-  options->gradient = args.String("gradient") == "op" ? GradientForm::kOperator : GradientForm::kExpanded;
+  options->gradient =
+      args.String("gradient") == "op" ? GradientForm::kOperator : GradientForm::kExpanded;
   options->label = args.String("label");
   options->output = args.String("train-output");
   return absl::OkStatus();
@@ -43,8 +56,10 @@ std::string SoftmaxNote(const Model& model, const AuthorOptions& options) {
   const std::string output = options.output.empty() ? graph->outputs[0].name : options.output;
   const std::string last = LastOperator(*graph, output);
   if (last != "Softmax" && last != "LogSoftmax") return "";
-  return absl::StrCat("output '", output, "' is already a ", last, ", and cross_entropy applies softmax to it again; "
-                      "cross_entropy:logits=", last == "Softmax" ? "probabilities" : "log_probabilities",
+  return absl::StrCat("output '", output, "' is already a ", last,
+                      ", and cross_entropy applies softmax to it again; "
+                      "cross_entropy:logits=",
+                      last == "Softmax" ? "probabilities" : "log_probabilities",
                       " takes it for what it is");
 }
 

@@ -51,14 +51,17 @@ int64_t Classes(const Graph& graph, const std::string& output) {
 
 absl::StatusOr<Bench> PrepareTraining(const Args& args, Model source) {
   ONWARD_ASSIGN_OR_RETURN(Model model, TrainableForBench(args, std::move(source)));
-  ONWARD_ASSIGN_OR_RETURN(std::unique_ptr<TrainingModel> created, TrainingModel::Create(std::move(model), CpuDevice()));
+  ONWARD_ASSIGN_OR_RETURN(std::unique_ptr<TrainingModel> created,
+                          TrainingModel::Create(std::move(model), CpuDevice()));
   std::shared_ptr<TrainingModel> training = std::move(created);
   std::vector<std::string> wanted;
-  if (const std::string loss = training->model().Metadata(kMetaLoss); !loss.empty()) wanted.push_back(loss);
+  if (const std::string loss = training->model().Metadata(kMetaLoss); !loss.empty())
+    wanted.push_back(loss);
   ONWARD_ASSIGN_OR_RETURN(
       TensorMap feeds,
-      RandomFeeds(training->StepInputs(-1, wanted), training->lowered(0), {.batch = args.Int("batch")},
-                  training->model().Metadata(kMetaLabel), Classes(training->lowered(0), training->model().Metadata(kMetaOutput))));
+      RandomFeeds(training->StepInputs(-1, wanted), training->lowered(0),
+                  {.batch = args.Int("batch")}, training->model().Metadata(kMetaLabel),
+                  Classes(training->lowered(0), training->model().Metadata(kMetaOutput))));
   Bench bench;
   for (int k = 0; k < training->entries(); ++k) {
     ONWARD_ASSIGN_OR_RETURN(Executor * executor, training->PrepareStep(k, feeds, wanted));
@@ -79,7 +82,8 @@ absl::StatusOr<Bench> PrepareTraining(const Args& args, Model source) {
 
 absl::StatusOr<Bench> PrepareInference(const Args& args, const Model& model) {
   ONWARD_ASSIGN_OR_RETURN(Graph graph, RunnableGraph(model));
-  ONWARD_ASSIGN_OR_RETURN(TensorMap feeds, RandomFeeds(graph.FeedInputs(), graph, {.batch = args.Int("batch")}));
+  ONWARD_ASSIGN_OR_RETURN(TensorMap feeds,
+                          RandomFeeds(graph.FeedInputs(), graph, {.batch = args.Int("batch")}));
   CompileOptions options;
   options.device = &CpuDevice();
   options.operators = &Operators();
@@ -91,7 +95,9 @@ absl::StatusOr<Bench> PrepareInference(const Args& args, const Model& model) {
   bench.arena_bytes = executor->plan().arena_bytes;
   bench.live_bytes = executor->plan().live_bytes;
   if (args.Has("plan")) std::cerr << executor->plan().ToText();
-  bench.once = [session, feeds](const RunOptions& run) { return session->Run(feeds, nullptr, run).status(); };
+  bench.once = [session, feeds](const RunOptions& run) {
+    return session->Run(feeds, nullptr, run).status();
+  };
   return bench;
 }
 
@@ -114,20 +120,26 @@ absl::StatusOr<int> RunBench(const Args& args) {
   ONWARD_ASSIGN_OR_RETURN(Model model, ReadModel(args.Argument("MODEL")));
   const std::string name = std::filesystem::path(args.Argument("MODEL")).stem().string();
   const auto begin = std::chrono::steady_clock::now();
-  ONWARD_ASSIGN_OR_RETURN(Bench bench, args.String("mode") == "train" ? PrepareTraining(args, std::move(model))
-                                                                      : PrepareInference(args, model));
-  const double prepared = 1e3 * std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  ONWARD_ASSIGN_OR_RETURN(Bench bench, args.String("mode") == "train"
+                                           ? PrepareTraining(args, std::move(model))
+                                           : PrepareInference(args, model));
+  const double prepared =
+      1e3 * std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   for (int i = 0; i < kWarmups; ++i) ONWARD_RETURN_IF_ERROR(bench.once({}));
   std::vector<double> times;
   const auto start = std::chrono::steady_clock::now();
-  auto seconds = [&](auto since) { return std::chrono::duration<double>(std::chrono::steady_clock::now() - since).count(); };
-  while ((times.size() < kFewestRuns || seconds(start) < args.Double("seconds")) && !Interrupted()) {
+  auto seconds = [&](auto since) {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - since).count();
+  };
+  while ((times.size() < kFewestRuns || seconds(start) < args.Double("seconds")) &&
+         !Interrupted()) {
     const auto t = std::chrono::steady_clock::now();
     ONWARD_RETURN_IF_ERROR(bench.once({}));
     times.push_back(1e3 * seconds(t));
   }
   if (args.Has("profile")) {
-    ONWARD_RETURN_IF_ERROR(RunProfile(bench, args.Has("trace") ? args.String("trace") : name + ".trace.json"));
+    ONWARD_RETURN_IF_ERROR(
+        RunProfile(bench, args.Has("trace") ? args.String("trace") : name + ".trace.json"));
   }
   std::sort(times.begin(), times.end());
   const double median = times[times.size() / 2];
@@ -136,14 +148,24 @@ absl::StatusOr<int> RunBench(const Args& args) {
   const double peak = static_cast<double>(usage.ru_maxrss) / 1024;
   if (args.Has("json")) {
     JsonWriter w;
-    w.BeginObject().Field("model", name).Field("mode", args.String("mode")).Field("median_ms", median);
-    w.Field("min_ms", times.front()).Field("n", times.size()).Field("threads", Threads()).Field("peak_mb", peak);
+    w.BeginObject()
+        .Field("model", name)
+        .Field("mode", args.String("mode"))
+        .Field("median_ms", median);
+    w.Field("min_ms", times.front())
+        .Field("n", times.size())
+        .Field("threads", Threads())
+        .Field("peak_mb", peak);
     w.Field("arena_mb", static_cast<double>(bench.arena_bytes) / 1048576);
-    w.Field("live_mb", static_cast<double>(bench.live_bytes) / 1048576).Field("prepare_ms", prepared).EndObject();
+    w.Field("live_mb", static_cast<double>(bench.live_bytes) / 1048576)
+        .Field("prepare_ms", prepared)
+        .EndObject();
     std::cout << w.text() << "\n";
   } else {
-    std::cout << absl::StrFormat("%s %s: median %.3f ms, best %.3f ms (%d runs, %d threads; prepared in %.0f ms, peak %.0f MB)\n",
-                                 name, args.String("mode"), median, times.front(), times.size(), Threads(), prepared, peak);
+    std::cout << absl::StrFormat(
+        "%s %s: median %.3f ms, best %.3f ms (%d runs, %d threads; prepared in %.0f ms, peak %.0f "
+        "MB)\n",
+        name, args.String("mode"), median, times.front(), times.size(), Threads(), prepared, peak);
   }
   return 0;
 }
@@ -151,19 +173,22 @@ absl::StatusOr<int> RunBench(const Args& args) {
 }  // namespace
 
 Command BenchCommand() {
-  std::vector<Flag> flags = {Flag::Choice("mode", {"train", "infer"}, "a training step or an inference").Default("train"),
-                             Flag::Number("seconds", "S", "how long to measure", 0, 1e6).Default("3"),
-                             Flag::Count("batch", "N", "where the model leaves it open", 1).Default("1"),
-                             Flag::Switch("profile", "print time per operator to standard error and write a trace"),
-                             Flag::Value("trace", "FILE", "where --profile writes its trace (default MODEL.trace.json)"),
-                             Flag::Switch("plan", "print the compiled plan to standard error"),
-                             Flag::Switch("json", "print one JSON object")};
+  std::vector<Flag> flags = {
+      Flag::Choice("mode", {"train", "infer"}, "a training step or an inference").Default("train"),
+      Flag::Number("seconds", "S", "how long to measure", 0, 1e6).Default("3"),
+      Flag::Count("batch", "N", "where the model leaves it open", 1).Default("1"),
+      Flag::Switch("profile", "print time per operator to standard error and write a trace"),
+      Flag::Value("trace", "FILE", "where --profile writes its trace (default MODEL.trace.json)"),
+      Flag::Switch("plan", "print the compiled plan to standard error"),
+      Flag::Switch("json", "print one JSON object")};
   for (Flag& f : AuthorFlags()) flags.push_back(std::move(f));
   return {.name = "bench",
           .summary = "milliseconds per training step or inference, on random data",
           .arguments = {{"MODEL", "an .onnx file"}},
           .flags = std::move(flags),
-          .example = "onward bench model.onnx --mode train --loss cross_entropy --optimizer adamw --seconds 3 --json",
+          .example =
+              "onward bench model.onnx --mode train --loss cross_entropy --optimizer adamw "
+              "--seconds 3 --json",
           .run = RunBench};
 }
 

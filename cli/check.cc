@@ -17,14 +17,21 @@ absl::StatusOr<int> RunCheck(const Args& args) {
   for (const Finding& f : findings) {
     if (args.Has("json")) {
       JsonWriter w;
-      w.BeginObject().Field("rule", f.rule).Field("place", f.place).Field("what", f.what).Field("fix", f.fix).EndObject();
+      w.BeginObject()
+          .Field("rule", f.rule)
+          .Field("place", f.place)
+          .Field("what", f.what)
+          .Field("fix", f.fix)
+          .EndObject();
       std::cout << w.text() << "\n";
     } else {
       std::cout << f.ToString() << "\n";
     }
   }
   if (!args.Has("json")) {
-    std::cout << (findings.empty() ? "ok" : std::to_string(findings.size()) + (findings.size() == 1 ? " finding" : " findings"))
+    std::cout << (findings.empty() ? "ok"
+                                   : std::to_string(findings.size()) +
+                                         (findings.size() == 1 ? " finding" : " findings"))
               << ": " << model.path() << "\n";
   }
   return findings.empty() ? 0 : 1;

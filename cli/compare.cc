@@ -22,7 +22,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-absl::StatusOr<TensorMap> RunValues(Graph graph, const TensorMap& feeds, const std::vector<std::string>& values) {
+absl::StatusOr<TensorMap> RunValues(Graph graph, const TensorMap& feeds,
+                                    const std::vector<std::string>& values) {
   TensorMap relevant;
   for (const NamedType& in : graph.FeedInputs()) {
     auto it = feeds.find(in.name);
@@ -59,15 +60,18 @@ absl::StatusOr<TensorMap> MissingFeeds(const Graph& graph, TensorMap feeds) {
   return feeds;
 }
 
-absl::StatusOr<TensorMap> ExpectedIn(const fs::path& folder, const std::vector<NamedType>& outputs) {
+absl::StatusOr<TensorMap> ExpectedIn(const fs::path& folder,
+                                     const std::vector<NamedType>& outputs) {
   TensorMap expected;
   for (size_t i = 0; i < outputs.size(); ++i) {
     const fs::path npy = folder / (FileNameFor(outputs[i].name) + ".npy");
     const fs::path pb = folder / absl::StrCat("output_", i, ".pb");
     if (!fs::exists(npy) && !fs::exists(pb)) {
-      return absl::NotFoundError(absl::StrCat("neither ", npy.string(), " nor ", pb.string(), " exists"));
+      return absl::NotFoundError(
+          absl::StrCat("neither ", npy.string(), " nor ", pb.string(), " exists"));
     }
-    ONWARD_ASSIGN_OR_RETURN(expected[outputs[i].name], ReadTensor((fs::exists(npy) ? npy : pb).string()));
+    ONWARD_ASSIGN_OR_RETURN(expected[outputs[i].name],
+                            ReadTensor((fs::exists(npy) ? npy : pb).string()));
   }
   return expected;
 }
@@ -118,23 +122,29 @@ absl::StatusOr<int> RunCompare(const Args& args) {
       std::cout << (d.equal ? "same    " : "DIFFERS ") << name << ": " << d.ToString() << "\n";
     }
   }
-  if (!first.empty() && !args.Has("json")) std::cout << "first value that departs: " << first << "\n";
+  if (!first.empty() && !args.Has("json"))
+    std::cout << "first value that departs: " << first << "\n";
   return first.empty() ? 0 : 1;
 }
 
 }  // namespace
 
 Command CompareCommand() {
-  return {.name = "compare",
-          .summary = "runs two models on the same inputs; exit 1 where they differ",
-          .arguments = {{"A", "an .onnx file"}, {"B", "another one, or a folder of expected outputs"}},
-          .flags = {Flag::Value("input", "NAME=FILE", "an input; random values otherwise").Short('i').Repeated(),
-                    Flag::Choice("values", {"outputs", "all"}, "outputs, or every value both models have").Default("outputs"),
-                    Flag::Number("rtol", "R", "relative tolerance", 0, 1e9).Default("1e-3"),
-                    Flag::Number("atol", "A", "absolute tolerance", 0, 1e9).Default("1e-3"),
-                    Flag::Switch("json", "print one JSON object per value")},
-          .example = "onward compare before.onnx after.onnx --input x=x.npy --values all",
-          .run = RunCompare};
+  return {
+      .name = "compare",
+      .summary = "runs two models on the same inputs; exit 1 where they differ",
+      .arguments = {{"A", "an .onnx file"}, {"B", "another one, or a folder of expected outputs"}},
+      .flags = {Flag::Value("input", "NAME=FILE", "an input; random values otherwise")
+                    .Short('i')
+                    .Repeated(),
+                Flag::Choice("values", {"outputs", "all"},
+                             "outputs, or every value both models have")
+                    .Default("outputs"),
+                Flag::Number("rtol", "R", "relative tolerance", 0, 1e9).Default("1e-3"),
+                Flag::Number("atol", "A", "absolute tolerance", 0, 1e9).Default("1e-3"),
+                Flag::Switch("json", "print one JSON object per value")},
+      .example = "onward compare before.onnx after.onnx --input x=x.npy --values all",
+      .run = RunCompare};
 }
 
 }  // namespace onward

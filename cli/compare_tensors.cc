@@ -23,7 +23,8 @@ bool Close(double got, double expected, const Tolerance& t) {
 std::string Difference::ToString() const {
   if (equal) return absl::StrFormat("max abs %.3g, max rel %.3g", max_absolute, max_relative);
   if (differing == 0) return mismatch;
-  return absl::StrFormat("%d elements differ (max abs %.3g, max rel %.3g); %s", differing, max_absolute, max_relative, mismatch);
+  return absl::StrFormat("%d elements differ (max abs %.3g, max rel %.3g); %s", differing,
+                         max_absolute, max_relative, mismatch);
 }
 
 Difference CompareTensors(const Tensor& got, const Tensor& expected, const Tolerance& tolerance) {
@@ -49,7 +50,8 @@ Difference CompareTensors(const Tensor& got, const Tensor& expected, const Toler
       if (y != 0) d.max_relative = std::max(d.max_relative, std::abs(x - y) / std::abs(y));
     }
     if (Close(x, y, t)) continue;
-    if (d.differing++ == 0) d.mismatch = absl::StrFormat("first at element %d: got %.9g, expected %.9g", i, x, y);
+    if (d.differing++ == 0)
+      d.mismatch = absl::StrFormat("first at element %d: got %.9g, expected %.9g", i, x, y);
     d.equal = false;
   }
   return d;

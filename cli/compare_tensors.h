@@ -16,8 +16,8 @@ struct Tolerance {
 struct Difference {
   bool equal = true;
   double max_absolute = 0, max_relative = 0;
-  int64_t differing = 0;   // elements outside the tolerance
-  std::string mismatch;    // of type or shape, or the first element that differs
+  int64_t differing = 0;  // elements outside the tolerance
+  std::string mismatch;   // of type or shape, or the first element that differs
   std::string ToString() const;
 };
 

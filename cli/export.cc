@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // onward export, onward gradient: writing models made from models.
+#include "training_info/export.h"
+
 #include <iostream>
 
 #include "absl/strings/str_cat.h"
@@ -12,7 +14,6 @@
 #include "core/graph/verify.h"
 #include "core/onnx_io/model.h"
 #include "training_info/combine.h"
-#include "training_info/export.h"
 #include "training_info/import.h"
 #include "training_info/library.h"
 #include "training_info/lower.h"
@@ -32,7 +33,8 @@ absl::StatusOr<Graph> WritableGraph(const Graph& graph) {
 absl::StatusOr<Model> PortableStep(const Model& model) {
   ONWARD_ASSIGN_OR_RETURN(TrainingSpec spec, ImportTraining(model));
   if (spec.entries.size() != 1) {
-    return absl::UnimplementedError(absl::StrCat("--portable-step: '", model.path(), "' has ", spec.entries.size(),
+    return absl::UnimplementedError(absl::StrCat("--portable-step: '", model.path(), "' has ",
+                                                 spec.entries.size(),
                                                  " training entries; exactly one is supported"));
   }
   ONWARD_ASSIGN_OR_RETURN(Graph combined, Combine(spec, 0));
@@ -83,7 +85,8 @@ absl::StatusOr<int> RunGradient(const Args& args) {
       // gradient of each x by that x.
       const std::vector<std::string> by = order == 1 ? xs : std::vector<std::string>{xs[i]};
       auto gradients = Differentiate(graph, order == 1 ? ys[0] : ys[i], by, options);
-      if (!gradients.ok()) return Annotate(gradients.status(), absl::StrCat("'", model.path(), "'"));
+      if (!gradients.ok())
+        return Annotate(gradients.status(), absl::StrCat("'", model.path(), "'"));
       graph = std::move(gradients->graph);
       next.insert(next.end(), gradients->values.begin(), gradients->values.end());
       if (order == 1) break;
@@ -99,7 +102,8 @@ absl::StatusOr<int> RunGradient(const Args& args) {
   std::vector<std::string> wanted;
   for (const NamedType& out : graph.outputs) wanted.push_back(out.name);
   Prune(&graph, wanted);
-  const Model out = InferenceOnly(RebuildLike(model, graph, std::max(model.ir_version(), kWrittenIr)));
+  const Model out =
+      InferenceOnly(RebuildLike(model, graph, std::max(model.ir_version(), kWrittenIr)));
   ONWARD_RETURN_IF_ERROR(WriteModel(out, args.String("output")));
   std::cout << args.String("output") << ": outputs";
   for (const std::string& name : results) std::cout << " " << name;
@@ -110,26 +114,32 @@ absl::StatusOr<int> RunGradient(const Args& args) {
 }  // namespace
 
 Command ExportCommand() {
-  return {.name = "export",
-          .summary = "writes the plain inference model with the trained weights",
-          .arguments = {{"MODEL", "a trained model"}},
-          .flags = {Flag::Value("output", "OUT", "the file to write").Short('o').Required(),
-                    Flag::Value("like", "ORIGINAL", "put the weights into a copy of this file (its opset, names and bytes kept)"),
-                    Flag::Switch("portable-step", "write the training step as plain ONNX operators instead")},
-          .example = "onward export trained.onnx -o model.onnx --like original.onnx",
-          .run = RunExport};
+  return {
+      .name = "export",
+      .summary = "writes the plain inference model with the trained weights",
+      .arguments = {{"MODEL", "a trained model"}},
+      .flags = {Flag::Value("output", "OUT", "the file to write").Short('o').Required(),
+                Flag::Value(
+                    "like", "ORIGINAL",
+                    "put the weights into a copy of this file (its opset, names and bytes kept)"),
+                Flag::Switch("portable-step",
+                             "write the training step as plain ONNX operators instead")},
+      .example = "onward export trained.onnx -o model.onnx --like original.onnx",
+      .run = RunExport};
 }
 
 Command GradientCommand() {
-  return {.name = "gradient",
-          .summary = "writes a model that also outputs gradients, in standard operators",
-          .arguments = {{"MODEL", "an .onnx file"}},
-          .flags = {Flag::Value("of", "Y", "the value to differentiate (summed if it is not a scalar)").Required(),
-                    Flag::Value("wrt", "A,B", "inputs, initializers or inner values").Required(),
-                    Flag::Count("order", "K", "2 differentiates each gradient again", 1).Default("1"),
-                    Flag::Value("output", "OUT", "the file to write").Short('o').Required()},
-          .example = "onward gradient model.onnx --of y --wrt x,fc1.weight -o gradient.onnx",
-          .run = RunGradient};
+  return {
+      .name = "gradient",
+      .summary = "writes a model that also outputs gradients, in standard operators",
+      .arguments = {{"MODEL", "an .onnx file"}},
+      .flags = {Flag::Value("of", "Y", "the value to differentiate (summed if it is not a scalar)")
+                    .Required(),
+                Flag::Value("wrt", "A,B", "inputs, initializers or inner values").Required(),
+                Flag::Count("order", "K", "2 differentiates each gradient again", 1).Default("1"),
+                Flag::Value("output", "OUT", "the file to write").Short('o').Required()},
+      .example = "onward gradient model.onnx --of y --wrt x,fc1.weight -o gradient.onnx",
+      .run = RunGradient};
 }
 
 }  // namespace onward

@@ -33,7 +33,9 @@ struct Facts {
   std::string blocked;  // why gradients cannot be derived; "" if they can
 };
 
-std::string OpName(const Node& node) { return node.domain.empty() ? node.op_type : absl::StrCat(node.domain, ".", node.op_type); }
+std::string OpName(const Node& node) {
+  return node.domain.empty() ? node.op_type : absl::StrCat(node.domain, ".", node.op_type);
+}
 
 absl::StatusOr<Facts> Gather(const Model& model) {
   Facts facts;
@@ -51,12 +53,14 @@ absl::StatusOr<Facts> Gather(const Model& model) {
     facts.blocked = std::string(canonical.status().message());
     return facts;
   }
-  if (absl::Status s = InferTypes(&*canonical, Operators()); !s.ok()) facts.blocked = std::string(s.message());
+  if (absl::Status s = InferTypes(&*canonical, Operators()); !s.ok())
+    facts.blocked = std::string(s.message());
   for (const Node& node : canonical->nodes) {
     for (const std::string& out : node.outputs) {
       const ValueType* type = canonical->TypeOf(out);
       if (type == nullptr) continue;
-      if (auto shape = type->StaticShape()) facts.activation_bytes += static_cast<int64_t>(TensorBytes(type->dtype, *shape));
+      if (auto shape = type->StaticShape())
+        facts.activation_bytes += static_cast<int64_t>(TensorBytes(type->dtype, *shape));
     }
   }
   facts.trainable = TrainableInitializers(graph, graph.outputs[0].name);
@@ -71,7 +75,8 @@ absl::StatusOr<Facts> Gather(const Model& model) {
 
 std::string Bytes(int64_t n) {
   if (n >= 1 << 20) return absl::StrFormat("%.1f MB", static_cast<double>(n) / (1 << 20));
-  return n >= 1 << 10 ? absl::StrFormat("%.1f kB", static_cast<double>(n) / (1 << 10)) : absl::StrCat(n, " bytes");
+  return n >= 1 << 10 ? absl::StrFormat("%.1f kB", static_cast<double>(n) / (1 << 10))
+                      : absl::StrCat(n, " bytes");
 }
 
 std::string Opsets(const Model& model) {
@@ -82,7 +87,8 @@ std::string Opsets(const Model& model) {
 
 void PrintValues(const char* title, const std::vector<NamedType>& values) {
   std::cout << title << "\n";
-  for (const NamedType& v : values) std::cout << "  " << v.name << ": " << v.type.ToString() << "\n";
+  for (const NamedType& v : values)
+    std::cout << "  " << v.name << ": " << v.type.ToString() << "\n";
 }
 
 void PrintTraining(const Model& model, const TrainingSpec& spec) {
@@ -96,21 +102,28 @@ void PrintTraining(const Model& model, const TrainingSpec& spec) {
     for (const Node& node : e.algorithm.nodes) {
       if (node.domain == kTrainingDomain || node.domain == kOnwardDomain) ++ops[OpName(node)];
     }
-    std::cout << "training entry " << k << ": " << e.algorithm.nodes.size() << " nodes, " << e.update_bindings.size() << " updates, "
-              << e.initialization_bindings.size() << " initializations\n";
+    std::cout << "training entry " << k << ": " << e.algorithm.nodes.size() << " nodes, "
+              << e.update_bindings.size() << " updates, " << e.initialization_bindings.size()
+              << " initializations\n";
     for (const auto& [op, n] : ops) std::cout << "  " << n << " x " << op << "\n";
-    for (const NamedType& in : e.algorithm.inputs) std::cout << "  input " << in.name << ": " << in.type.ToString() << "\n";
-    for (const Binding& b : e.update_bindings) std::cout << "  " << b.variable << " <- " << b.value << "\n";
+    for (const NamedType& in : e.algorithm.inputs)
+      std::cout << "  input " << in.name << ": " << in.type.ToString() << "\n";
+    for (const Binding& b : e.update_bindings)
+      std::cout << "  " << b.variable << " <- " << b.value << "\n";
   }
-  if (const std::string loss = model.Metadata(kMetaLoss); !loss.empty()) std::cout << "loss: " << loss << "\n";
-  if (const std::string steps = model.Metadata("onward.steps"); !steps.empty()) std::cout << "steps done: " << steps << "\n";
+  if (const std::string loss = model.Metadata(kMetaLoss); !loss.empty())
+    std::cout << "loss: " << loss << "\n";
+  if (const std::string steps = model.Metadata("onward.steps"); !steps.empty())
+    std::cout << "steps done: " << steps << "\n";
 }
 
 void PrintText(const Model& model, const Facts& f) {
-  std::cout << model.path() << ": IR " << model.ir_version() << ", opsets " << Opsets(model) << "\n";
+  std::cout << model.path() << ": IR " << model.ir_version() << ", opsets " << Opsets(model)
+            << "\n";
   PrintValues("inputs", f.spec.inference.FeedInputs());
   PrintValues("outputs", f.spec.inference.outputs);
-  std::cout << "parameters: " << f.parameters << " (" << Bytes(f.parameter_bytes) << ")\noperators\n";
+  std::cout << "parameters: " << f.parameters << " (" << Bytes(f.parameter_bytes)
+            << ")\noperators\n";
   for (const auto& [op, n] : f.operators) std::cout << absl::StrFormat("  %5d x %s\n", n, op);
   PrintTraining(model, f.spec);
   std::cout << "would train: " << f.trainable.size() << " initializers\n";
@@ -118,10 +131,15 @@ void PrintText(const Model& model, const Facts& f) {
     const Tensor& t = f.spec.inference.initializers.at(name);
     std::cout << "  " << name << ": " << DTypeName(t.dtype()) << t.shape().ToString() << "\n";
   }
-  std::cout << "gradients: " << (f.trainable.empty() ? "nothing to train" : f.blocked.empty() ? "all operators have one" : "blocked\n" + f.blocked) << "\n";
+  std::cout << "gradients: "
+            << (f.trainable.empty() ? "nothing to train"
+                : f.blocked.empty() ? "all operators have one"
+                                    : "blocked\n" + f.blocked)
+            << "\n";
   if (f.activation_bytes > 0) {
-    std::cout << "memory estimate: " << Bytes(f.parameter_bytes + f.activation_bytes) << " to run, about "
-              << Bytes(4 * f.parameter_bytes + 2 * f.activation_bytes) << " to train with Adam\n";
+    std::cout << "memory estimate: " << Bytes(f.parameter_bytes + f.activation_bytes)
+              << " to run, about " << Bytes(4 * f.parameter_bytes + 2 * f.activation_bytes)
+              << " to train with Adam\n";
   }
 }
 
@@ -129,11 +147,17 @@ void PrintJson(const Model& model, const Facts& f) {
   JsonWriter w;
   auto values = [&](const char* key, const std::vector<NamedType>& list) {
     w.Key(key).BeginArray();
-    for (const NamedType& v : list) w.BeginObject().Field("name", v.name).Field("type", v.type.ToString()).EndObject();
+    for (const NamedType& v : list)
+      w.BeginObject().Field("name", v.name).Field("type", v.type.ToString()).EndObject();
     w.EndArray();
   };
-  w.BeginObject().Field("model", model.path()).Field("ir_version", model.ir_version()).Key("opsets").BeginObject();
-  for (const auto& [domain, version] : model.opsets()) w.Field(domain.empty() ? "ai.onnx" : domain, version);
+  w.BeginObject()
+      .Field("model", model.path())
+      .Field("ir_version", model.ir_version())
+      .Key("opsets")
+      .BeginObject();
+  for (const auto& [domain, version] : model.opsets())
+    w.Field(domain.empty() ? "ai.onnx" : domain, version);
   w.EndObject();
   values("inputs", f.spec.inference.FeedInputs());
   values("outputs", f.spec.inference.outputs);
@@ -149,8 +173,13 @@ void PrintJson(const Model& model, const Facts& f) {
     values("inputs", e.algorithm.inputs);
     w.EndObject();
   }
-  w.EndArray().Field("loss", model.Metadata(kMetaLoss)).Key("state").Values(
-      std::vector<std::string>([&] { auto s = f.spec.StateVariables(); return std::vector<std::string>(s.begin(), s.end()); }()));
+  w.EndArray()
+      .Field("loss", model.Metadata(kMetaLoss))
+      .Key("state")
+      .Values(std::vector<std::string>([&] {
+        auto s = f.spec.StateVariables();
+        return std::vector<std::string>(s.begin(), s.end());
+      }()));
   w.Key("trainable").Values(f.trainable).Field("gradient_blocked", f.blocked);
   w.Field("memory_bytes", f.parameter_bytes + f.activation_bytes).EndObject();
   std::cout << w.text() << "\n";
@@ -171,19 +200,27 @@ std::string GradientKind(const std::string& domain, const std::string& op) {
 
 absl::StatusOr<int> RunOps(const Args& args) {
   const auto& kernels = CpuDevice().kernels().all();
-  if (!args.Has("json")) std::cout << absl::StrFormat("%-40s %-24s %-8s\n", "operator", "cpu kernels", "gradient");
+  if (!args.Has("json"))
+    std::cout << absl::StrFormat("%-40s %-24s %-8s\n", "operator", "cpu kernels", "gradient");
   for (const auto& [key, entries] : kernels) {
-    const std::string name = key.first.empty() ? key.second : absl::StrCat(key.first, ".", key.second);
+    const std::string name =
+        key.first.empty() ? key.second : absl::StrCat(key.first, ".", key.second);
     std::vector<std::string> providers;
     for (const KernelTable::Entry& e : entries) {
       if (providers.empty() || providers.back() != e.provider) providers.push_back(e.provider);
     }
     if (args.Has("json")) {
       JsonWriter w;
-      w.BeginObject().Field("operator", name).Key("cpu").Values(providers).Field("gradient", GradientKind(key.first, key.second)).EndObject();
+      w.BeginObject()
+          .Field("operator", name)
+          .Key("cpu")
+          .Values(providers)
+          .Field("gradient", GradientKind(key.first, key.second))
+          .EndObject();
       std::cout << w.text() << "\n";
     } else {
-      std::cout << absl::StrFormat("%-40s %-24s %-8s\n", name, absl::StrJoin(providers, ", "), GradientKind(key.first, key.second));
+      std::cout << absl::StrFormat("%-40s %-24s %-8s\n", name, absl::StrJoin(providers, ", "),
+                                   GradientKind(key.first, key.second));
     }
   }
   return 0;

@@ -18,12 +18,13 @@ int main(int argc, char** argv) {
       .name = "onward",
       .summary = "trains ONNX models: inspects, makes trainable, fine-tunes, resumes, exports",
       .version = "0.1.0",
-      .commands = {onward::InspectCommand(), onward::CheckCommand(), Computing(onward::RunCommand()),
-                   Computing(onward::ScoreCommand()), onward::MakeTrainableCommand(),
-                   Computing(onward::StepCommand()), Computing(onward::TrainCommand()),
-                   Computing(onward::EvalCommand()), onward::ExportCommand(),
-                   onward::GradientCommand(), Computing(onward::CompareCommand()),
-                   Computing(onward::BenchCommand()), onward::OpsCommand()}};
+      .commands = {onward::InspectCommand(), onward::CheckCommand(),
+                   Computing(onward::RunCommand()), Computing(onward::ScoreCommand()),
+                   onward::MakeTrainableCommand(), Computing(onward::StepCommand()),
+                   Computing(onward::TrainCommand()), Computing(onward::EvalCommand()),
+                   onward::ExportCommand(), onward::GradientCommand(),
+                   Computing(onward::CompareCommand()), Computing(onward::BenchCommand()),
+                   onward::OpsCommand()}};
   const std::vector<std::string> words(argv + 1, argv + argc);
   return onward::RunProgram(program, words, std::cout, std::cerr);
 }

@@ -18,7 +18,8 @@ absl::StatusOr<int> RunMakeTrainable(const Args& args) {
   options.seed = static_cast<uint64_t>(args.Int("seed"));
   options.free_batch = args.Has("free-batch");
   ONWARD_ASSIGN_OR_RETURN(AuthorResult result, MakeTrainable(model, options));
-  if (const std::string note = SoftmaxNote(model, options); !note.empty()) result.notes.push_back(note);
+  if (const std::string note = SoftmaxNote(model, options); !note.empty())
+    result.notes.push_back(note);
   ONWARD_RETURN_IF_ERROR(WriteModel(result.model, args.String("output")));
   if (args.Has("json")) {
     JsonWriter w;
@@ -28,15 +29,17 @@ absl::StatusOr<int> RunMakeTrainable(const Args& args) {
     return 0;
   }
   for (const std::string& note : result.notes) std::cerr << "note: " << note << "\n";
-  std::cout << args.String("output") << ": " << result.trained.size() << " weights will be trained; next: onward train "
-            << args.String("output") << " --data SPEC -o OUT\n";
+  std::cout << args.String("output") << ": " << result.trained.size()
+            << " weights will be trained; next: onward train " << args.String("output")
+            << " --data SPEC -o OUT\n";
   return 0;
 }
 
 }  // namespace
 
 Command MakeTrainableCommand() {
-  std::vector<Flag> flags = {Flag::Value("output", "OUT", "the trainable model").Short('o').Required()};
+  std::vector<Flag> flags = {
+      Flag::Value("output", "OUT", "the trainable model").Short('o').Required()};
   for (Flag& f : AuthorFlags()) flags.push_back(std::move(f));
   flags.push_back(Flag::Count("seed", "S", "of new weights", 0).Default("0"));
   flags.push_back(Flag::Switch("free-batch", "make a fixed batch size variable"));
@@ -45,7 +48,9 @@ Command MakeTrainableCommand() {
           .summary = "writes a model that carries its training (TrainingInfoProto)",
           .arguments = {{"MODEL", "an inference model"}},
           .flags = std::move(flags),
-          .example = "onward make-trainable model.onnx -o trainable.onnx --loss cross_entropy --optimizer adamw:lr=1e-3",
+          .example =
+              "onward make-trainable model.onnx -o trainable.onnx --loss cross_entropy --optimizer "
+              "adamw:lr=1e-3",
           .run = RunMakeTrainable};
 }
 

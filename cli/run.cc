@@ -24,7 +24,8 @@ void PrintOutputs(const TensorMap& outputs, bool json) {
     JsonWriter w;
     w.BeginObject().Field("output", name).Field("dtype", DTypeName(tensor.dtype())).Key("shape");
     w.Values(std::vector<int64_t>(tensor.shape().begin(), tensor.shape().end()));
-    if (auto values = ToDoubles(tensor); values.ok() && values->size() <= 1000) w.Key("values").Values(*values);
+    if (auto values = ToDoubles(tensor); values.ok() && values->size() <= 1000)
+      w.Key("values").Values(*values);
     std::cout << w.EndObject().text() << "\n";
   }
 }
@@ -33,14 +34,16 @@ absl::StatusOr<int> RunRun(const Args& args) {
   WatchInterrupts();
   ONWARD_ASSIGN_OR_RETURN(Model model, ReadModel(args.Argument("MODEL")));
   ONWARD_ASSIGN_OR_RETURN(Graph graph, RunnableGraph(model));
-  ONWARD_ASSIGN_OR_RETURN(TensorMap feeds, ParseTensorArguments(args.All("input"), graph.FeedInputs(), graph.inputs));
+  ONWARD_ASSIGN_OR_RETURN(
+      TensorMap feeds, ParseTensorArguments(args.All("input"), graph.FeedInputs(), graph.inputs));
   // An initializer that is an input too may be overridden.
   for (const auto& [name, tensor] : feeds) graph.initializers.erase(name);
   for (const NamedType& in : graph.FeedInputs()) {
     auto it = feeds.find(in.name);
     if (it == feeds.end()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("input '", in.name, "' (", in.type.ToString(), ") is missing: add --input ", in.name, "=FILE.npy"));
+      return absl::InvalidArgumentError(absl::StrCat("input '", in.name, "' (", in.type.ToString(),
+                                                     ") is missing: add --input ", in.name,
+                                                     "=FILE.npy"));
     }
     ONWARD_RETURN_IF_ERROR(CheckFeed(in, it->second));
   }
@@ -52,7 +55,8 @@ absl::StatusOr<int> RunRun(const Args& args) {
   run.cancel = &Interrupted();
   auto outputs = session.Run(feeds, nullptr, run);
   if (!outputs.ok()) return Annotate(outputs.status(), absl::StrCat("'", model.path(), "'"));
-  if (args.Has("output-dir")) ONWARD_RETURN_IF_ERROR(WriteOutputs(*outputs, args.String("output-dir")));
+  if (args.Has("output-dir"))
+    ONWARD_RETURN_IF_ERROR(WriteOutputs(*outputs, args.String("output-dir")));
   if (!args.Has("output-dir") || args.Has("json")) PrintOutputs(*outputs, args.Has("json"));
   return 0;
 }
@@ -60,22 +64,27 @@ absl::StatusOr<int> RunRun(const Args& args) {
 absl::StatusOr<int> RunStep(const Args& args) {
   WatchInterrupts();
   ONWARD_ASSIGN_OR_RETURN(Model model, ReadModel(args.Argument("MODEL")));
-  ONWARD_ASSIGN_OR_RETURN(std::unique_ptr<TrainingModel> training, TrainingModel::Create(std::move(model), CpuDevice()));
+  ONWARD_ASSIGN_OR_RETURN(std::unique_ptr<TrainingModel> training,
+                          TrainingModel::Create(std::move(model), CpuDevice()));
   const int entry = args.Has("entry") ? static_cast<int>(args.Int("entry")) : -1;
   if (entry >= training->entries()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--entry ", entry, ": the model has ", training->entries(), " training entries (from 0)"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--entry ", entry, ": the model has ", training->entries(), " training entries (from 0)"));
   }
   if (args.Has("initialize")) ONWARD_RETURN_IF_ERROR(training->Initialize());
-  ONWARD_ASSIGN_OR_RETURN(TensorMap feeds, ParseTensorArguments(args.All("input"), training->StepInputs(entry)));
+  ONWARD_ASSIGN_OR_RETURN(TensorMap feeds,
+                          ParseTensorArguments(args.All("input"), training->StepInputs(entry)));
   TensorMap outputs;
   for (int64_t i = 0; i < args.Int("n"); ++i) {
     auto result = entry >= 0 ? training->StepEntry(entry, feeds, {}, &Interrupted())
                              : training->Step(feeds, {}, &Interrupted());
-    if (!result.ok()) return Annotate(result.status(), absl::StrCat("'", training->model().path(), "', step ", i + 1));
+    if (!result.ok())
+      return Annotate(result.status(),
+                      absl::StrCat("'", training->model().path(), "', step ", i + 1));
     outputs = *std::move(result);
   }
-  if (args.Has("output-dir")) ONWARD_RETURN_IF_ERROR(WriteOutputs(outputs, args.String("output-dir")));
+  if (args.Has("output-dir"))
+    ONWARD_RETURN_IF_ERROR(WriteOutputs(outputs, args.String("output-dir")));
   if (!args.Has("output-dir") || args.Has("json")) PrintOutputs(outputs, args.Has("json"));
   if (args.Has("output")) {
     ONWARD_ASSIGN_OR_RETURN(Model out, training->Export());
@@ -87,29 +96,36 @@ absl::StatusOr<int> RunStep(const Args& args) {
 }  // namespace
 
 Command RunCommand() {
-  return {.name = "run",
-          .summary = "runs the inference graph on given tensors",
-          .arguments = {{"MODEL", "an .onnx file"}},
-          .flags = {Flag::Value("input", "NAME=FILE", "an input: .npy, TensorProto .pb or a literal").Short('i').Repeated(),
-                    Flag::Value("output-dir", "DIR", "write each output as DIR/<output>.npy"),
-                    Flag::Switch("json", "print one JSON object per output")},
-          .example = "onward run model.onnx --input x=x.npy --output-dir out",
-          .run = RunRun};
+  return {
+      .name = "run",
+      .summary = "runs the inference graph on given tensors",
+      .arguments = {{"MODEL", "an .onnx file"}},
+      .flags = {Flag::Value("input", "NAME=FILE", "an input: .npy, TensorProto .pb or a literal")
+                    .Short('i')
+                    .Repeated(),
+                Flag::Value("output-dir", "DIR", "write each output as DIR/<output>.npy"),
+                Flag::Switch("json", "print one JSON object per output")},
+      .example = "onward run model.onnx --input x=x.npy --output-dir out",
+      .run = RunRun};
 }
 
 Command StepCommand() {
-  return {.name = "step",
-          .summary = "runs training steps exactly as the file's training_info says",
-          .arguments = {{"MODEL", "an .onnx file with training_info"}},
-          .flags = {Flag::Value("input", "NAME=FILE", "an input of the training graph").Short('i').Repeated(),
-                    Flag::Count("n", "N", "how many steps", 0).Short('n').Default("1"),
-                    Flag::Count("entry", "K", "run this entry only (from 0); all in order otherwise", 0),
-                    Flag::Switch("initialize", "run the initialization graphs first"),
-                    Flag::Value("output", "OUT", "write the model with its updated initializers").Short('o'),
-                    Flag::Value("output-dir", "DIR", "write the last step's outputs as DIR/<output>.npy"),
-                    Flag::Switch("json", "print one JSON object per output")},
-          .example = "onward step trainable.onnx --input x=x.npy --input label=y.npy -n 10 -o out.onnx",
-          .run = RunStep};
+  return {
+      .name = "step",
+      .summary = "runs training steps exactly as the file's training_info says",
+      .arguments = {{"MODEL", "an .onnx file with training_info"}},
+      .flags =
+          {Flag::Value("input", "NAME=FILE", "an input of the training graph")
+               .Short('i')
+               .Repeated(),
+           Flag::Count("n", "N", "how many steps", 0).Short('n').Default("1"),
+           Flag::Count("entry", "K", "run this entry only (from 0); all in order otherwise", 0),
+           Flag::Switch("initialize", "run the initialization graphs first"),
+           Flag::Value("output", "OUT", "write the model with its updated initializers").Short('o'),
+           Flag::Value("output-dir", "DIR", "write the last step's outputs as DIR/<output>.npy"),
+           Flag::Switch("json", "print one JSON object per output")},
+      .example = "onward step trainable.onnx --input x=x.npy --input label=y.npy -n 10 -o out.onnx",
+      .run = RunStep};
 }
 
 }  // namespace onward

@@ -49,7 +49,8 @@ double JsonNumberIn(const fs::path& file, const std::string& key, double otherwi
 absl::StatusOr<std::vector<Tensor>> ReadNumbered(const fs::path& folder, const std::string& stem) {
   std::vector<Tensor> tensors;
   for (int i = 0; fs::exists(folder / absl::StrCat(stem, "_", i, ".pb")); ++i) {
-    ONWARD_ASSIGN_OR_RETURN(Tensor t, ReadTensorFile((folder / absl::StrCat(stem, "_", i, ".pb")).string()));
+    ONWARD_ASSIGN_OR_RETURN(Tensor t,
+                            ReadTensorFile((folder / absl::StrCat(stem, "_", i, ".pb")).string()));
     tensors.push_back(std::move(t));
   }
   return tensors;
@@ -80,11 +81,13 @@ absl::Status RunDataSet(const Graph& graph, const fs::path& folder, const Tolera
   Session session(std::move(copy), options);
   ONWARD_ASSIGN_OR_RETURN(TensorMap results, session.Run(feeds, nullptr));
   if (outputs.size() != expected.size()) {
-    return absl::OutOfRangeError(absl::StrCat("the model has ", outputs.size(), " outputs, the case ", expected.size()));
+    return absl::OutOfRangeError(
+        absl::StrCat("the model has ", outputs.size(), " outputs, the case ", expected.size()));
   }
   for (size_t i = 0; i < outputs.size(); ++i) {
     const Difference d = CompareTensors(results.at(outputs[i].name), expected[i], tolerance);
-    if (!d.equal) return absl::OutOfRangeError(absl::StrCat("output '", outputs[i].name, "': ", d.ToString()));
+    if (!d.equal)
+      return absl::OutOfRangeError(absl::StrCat("output '", outputs[i].name, "': ", d.ToString()));
   }
   return absl::OkStatus();
 }
@@ -105,11 +108,16 @@ CaseResult RunCase(const fs::path& folder, Tolerance tolerance, bool overridden)
   auto model = ReadModel((folder / "model.onnx").string());
   if (!model.ok()) return conclude(model.status());
   auto graph = RunnableGraph(*model);
-  if (auto raw = InferenceGraph(*model); raw.ok()) result.op = raw->nodes.empty() ? "" : raw->nodes.size() == 1 ? raw->nodes[0].op_type : "(several)";
+  if (auto raw = InferenceGraph(*model); raw.ok())
+    result.op = raw->nodes.empty()       ? ""
+                : raw->nodes.size() == 1 ? raw->nodes[0].op_type
+                                         : "(several)";
   if (!graph.ok()) return conclude(graph.status());
   int sets = 0;
   for (int k = 0; fs::is_directory(folder / absl::StrCat("test_data_set_", k)); ++k, ++sets) {
-    if (absl::Status s = RunDataSet(*graph, folder / absl::StrCat("test_data_set_", k), tolerance); !s.ok()) return conclude(s);
+    if (absl::Status s = RunDataSet(*graph, folder / absl::StrCat("test_data_set_", k), tolerance);
+        !s.ok())
+      return conclude(s);
   }
   if (sets == 0) return conclude(absl::InvalidArgumentError("the case has no test_data_set_0"));
   return result;
@@ -119,16 +127,20 @@ absl::StatusOr<std::vector<fs::path>> FindCases(const std::vector<std::string>& 
   std::vector<fs::path> cases;
   for (const std::string& folder : folders) {
     std::error_code error;
-    if (!fs::is_directory(folder, error)) return absl::NotFoundError(absl::StrCat("'", folder, "' is not a folder"));
+    if (!fs::is_directory(folder, error))
+      return absl::NotFoundError(absl::StrCat("'", folder, "' is not a folder"));
     if (fs::exists(fs::path(folder) / "model.onnx")) {
-      cases.push_back(fs::path(folder).has_filename() ? fs::path(folder) : fs::path(folder).parent_path());
+      cases.push_back(fs::path(folder).has_filename() ? fs::path(folder)
+                                                      : fs::path(folder).parent_path());
       continue;
     }
     const size_t before = cases.size();
     for (const auto& e : fs::directory_iterator(folder, error)) {
       if (fs::exists(e.path() / "model.onnx", error)) cases.push_back(e.path());
     }
-    if (cases.size() == before) return absl::NotFoundError(absl::StrCat("'", folder, "' holds no case folders (FOLDER/model.onnx)"));
+    if (cases.size() == before)
+      return absl::NotFoundError(
+          absl::StrCat("'", folder, "' holds no case folders (FOLDER/model.onnx)"));
     std::sort(cases.begin() + static_cast<int64_t>(before), cases.end());
   }
   return cases;
@@ -152,7 +164,11 @@ absl::StatusOr<int> RunScore(const Args& args) {
     (pass ? by_op[r.op].first : by_op[r.op].second) += 1;
     if (json) {
       JsonWriter w;
-      w.BeginObject().Field("case", r.name).Field("result", r.result).Field("detail", r.detail).EndObject();
+      w.BeginObject()
+          .Field("case", r.name)
+          .Field("result", r.result)
+          .Field("detail", r.detail)
+          .EndObject();
       std::cout << w.text() << std::endl;
     } else if (!pass) {
       std::cout << r.result << "  " << r.name << "  " << r.detail << std::endl;
@@ -160,7 +176,8 @@ absl::StatusOr<int> RunScore(const Args& args) {
   }
   if (!json) {
     std::cout << absl::StrFormat("%-32s %8s %8s\n", "operator", "passed", "failed");
-    for (const auto& [op, counts] : by_op) std::cout << absl::StrFormat("%-32s %8d %8d\n", op, counts.first, counts.second);
+    for (const auto& [op, counts] : by_op)
+      std::cout << absl::StrFormat("%-32s %8d %8d\n", op, counts.first, counts.second);
   }
   std::cout << passed << " passed, " << failed << " failed\n";
   return failed == 0 ? 0 : 1;
@@ -169,14 +186,15 @@ absl::StatusOr<int> RunScore(const Args& args) {
 }  // namespace
 
 Command ScoreCommand() {
-  return {.name = "score",
-          .summary = "runs cases in the ONNX backend-test layout",
-          .arguments = {{"DIR", "folders of case folders (model.onnx, test_data_set_k)", false, true}},
-          .flags = {Flag::Number("rtol", "R", "relative tolerance instead of the official one", 0, 1e9),
-                    Flag::Number("atol", "A", "absolute tolerance instead of the official one", 0, 1e9),
-                    Flag::Switch("json", "print one JSON object per case")},
-          .example = "onward score onnx/backend/test/data/node",
-          .run = RunScore};
+  return {
+      .name = "score",
+      .summary = "runs cases in the ONNX backend-test layout",
+      .arguments = {{"DIR", "folders of case folders (model.onnx, test_data_set_k)", false, true}},
+      .flags = {Flag::Number("rtol", "R", "relative tolerance instead of the official one", 0, 1e9),
+                Flag::Number("atol", "A", "absolute tolerance instead of the official one", 0, 1e9),
+                Flag::Switch("json", "print one JSON object per case")},
+      .example = "onward score onnx/backend/test/data/node",
+      .run = RunScore};
 }
 
 }  // namespace onward

@@ -45,7 +45,8 @@ absl::StatusOr<Tensor> ParseLiteral(const std::string& text, const NamedType& in
     values.push_back(v);
   }
   Shape shape;
-  if (list || values.size() > 1 || input.type.rank() == 1) shape = Shape{static_cast<int64_t>(values.size())};
+  if (list || values.size() > 1 || input.type.rank() == 1)
+    shape = Shape{static_cast<int64_t>(values.size())};
   Tensor numbers = Tensor::FromValues<double>(shape, absl::Span<const double>(values));
   return ConvertTensor(numbers, dtype);
 }
@@ -79,15 +80,16 @@ absl::StatusOr<TensorMap> ParseTensorArguments(const std::vector<std::string>& a
       input = &inputs[0];
       value = argument;
     } else {
-      return absl::InvalidArgumentError(absl::StrCat("--input ", argument, ": no such input; the inputs are ",
-                                                     InputNames(inputs)));
+      return absl::InvalidArgumentError(absl::StrCat(
+          "--input ", argument, ": no such input; the inputs are ", InputNames(inputs)));
     }
     const bool file = absl::EndsWith(value, ".npy") || absl::EndsWith(value, ".pb");
     ONWARD_ASSIGN_OR_RETURN(Tensor tensor, file ? ReadTensor(value) : ParseLiteral(value, *input));
     const DType wanted = input->type.dtype;
     if (wanted != DType::kUndefined && wanted != tensor.dtype()) {
       auto converted = ConvertTensor(tensor, wanted);
-      if (!converted.ok()) return Annotate(converted.status(), absl::StrCat("input '", input->name, "'"));
+      if (!converted.ok())
+        return Annotate(converted.status(), absl::StrCat("input '", input->name, "'"));
       tensor = *std::move(converted);
     }
     tensors[input->name] = std::move(tensor);
@@ -107,7 +109,8 @@ std::string Summary(const Tensor& tensor) {
                                            sum / static_cast<double>(values->size())));
   }
   absl::StrAppend(&text, "  ");
-  for (size_t i = 0; i < values->size() && i < 8; ++i) absl::StrAppend(&text, i ? ", " : "", absl::StrFormat("%.6g", (*values)[i]));
+  for (size_t i = 0; i < values->size() && i < 8; ++i)
+    absl::StrAppend(&text, i ? ", " : "", absl::StrFormat("%.6g", (*values)[i]));
   if (values->size() > 8) absl::StrAppend(&text, ", ...");
   return text;
 }
@@ -115,7 +118,8 @@ std::string Summary(const Tensor& tensor) {
 std::string FileNameFor(const std::string& value) {
   std::string name = value;
   for (char& c : name) {
-    if (!absl::ascii_isalnum(static_cast<unsigned char>(c)) && c != '.' && c != '_' && c != '-') c = '_';
+    if (!absl::ascii_isalnum(static_cast<unsigned char>(c)) && c != '.' && c != '_' && c != '-')
+      c = '_';
   }
   return name.empty() || name[0] == '.' ? "_" + name : name;
 }
@@ -123,9 +127,12 @@ std::string FileNameFor(const std::string& value) {
 absl::Status WriteOutputs(const TensorMap& outputs, const std::string& folder) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
-  if (error) return absl::InvalidArgumentError(absl::StrCat("cannot create folder '", folder, "': ", error.message()));
+  if (error)
+    return absl::InvalidArgumentError(
+        absl::StrCat("cannot create folder '", folder, "': ", error.message()));
   for (const auto& [name, tensor] : outputs) {
-    ONWARD_RETURN_IF_ERROR(WriteNpy((std::filesystem::path(folder) / (FileNameFor(name) + ".npy")).string(), tensor));
+    ONWARD_RETURN_IF_ERROR(
+        WriteNpy((std::filesystem::path(folder) / (FileNameFor(name) + ".npy")).string(), tensor));
   }
   return absl::OkStatus();
 }

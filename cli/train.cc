@@ -33,13 +33,16 @@ int64_t StoredNumber(const Model& model, const char* key, int64_t otherwise) {
 }
 
 // A trainable model: the file's own, or made so with the flags.
-absl::StatusOr<Model> TrainableModel(const Args& args, const Dataset& data, int64_t batch, Model model) {
+absl::StatusOr<Model> TrainableModel(const Args& args, const Dataset& data, int64_t batch,
+                                     Model model) {
   if (model.has_training()) return model;
   AuthorOptions options;
   ONWARD_ASSIGN_OR_RETURN(Graph graph, InferenceGraph(model));
-  if (graph.outputs.empty()) return absl::InvalidArgumentError(absl::StrCat("'", model.path(), "' has no outputs"));
+  if (graph.outputs.empty())
+    return absl::InvalidArgumentError(absl::StrCat("'", model.path(), "' has no outputs"));
   options.output = args.String("train-output");
-  options.loss = DefaultLoss(graph, options.output.empty() ? graph.outputs[0].name : options.output, data.classes() > 0);
+  options.loss = DefaultLoss(graph, options.output.empty() ? graph.outputs[0].name : options.output,
+                             data.classes() > 0);
   ONWARD_RETURN_IF_ERROR(ReadAuthorFlags(args, &options));
   options.seed = static_cast<uint64_t>(args.Int("seed"));
   const int64_t fixed = FixedBatch(graph);
@@ -47,13 +50,15 @@ absl::StatusOr<Model> TrainableModel(const Args& args, const Dataset& data, int6
   ONWARD_ASSIGN_OR_RETURN(AuthorResult result, MakeTrainable(model, options));
   if (!args.Has("quiet")) {
     for (const std::string& note : result.notes) std::cerr << "note: " << note << "\n";
-    if (const std::string note = SoftmaxNote(model, options); !note.empty()) std::cerr << "note: " << note << "\n";
+    if (const std::string note = SoftmaxNote(model, options); !note.empty())
+      std::cerr << "note: " << note << "\n";
   }
   result.model.set_path(model.path());
   return std::move(result.model);
 }
 
-std::vector<ReportSetting> Settings(const Args& args, const Dataset& data, const TrainOptions& options) {
+std::vector<ReportSetting> Settings(const Args& args, const Dataset& data,
+                                    const TrainOptions& options) {
   return {{"Model", args.Argument("MODEL")},
           {"Data", absl::StrCat(args.String("data"), " (", Describe(data), ")")},
           {"Evaluation", args.Has("eval") ? args.String("eval") : "none"},
@@ -68,22 +73,30 @@ std::vector<ReportSetting> Settings(const Args& args, const Dataset& data, const
 void PrintResult(const Args& args, const TrainResult& r) {
   if (args.Has("json")) {
     JsonWriter w;
-    w.BeginObject().Field("output", args.String("output")).Field("steps", r.steps).Field("loss", r.loss);
+    w.BeginObject()
+        .Field("output", args.String("output"))
+        .Field("steps", r.steps)
+        .Field("loss", r.loss);
     if (r.evaluation.has_value()) {
       w.Field("eval_loss", r.evaluation->loss);
-      if (!std::isnan(r.evaluation->accuracy)) w.Field("eval_accuracy", r.evaluation->accuracy);
-      else w.Field("eval_rmse", r.evaluation->rmse);
+      if (!std::isnan(r.evaluation->accuracy))
+        w.Field("eval_accuracy", r.evaluation->accuracy);
+      else
+        w.Field("eval_rmse", r.evaluation->rmse);
     }
     w.Field("seconds", r.seconds).Field("interrupted", r.interrupted).EndObject();
     std::cout << w.text() << "\n";
     return;
   }
-  std::cout << args.String("output") << ": " << r.steps << " steps, loss " << absl::StrFormat("%.4f", r.loss);
+  std::cout << args.String("output") << ": " << r.steps << " steps, loss "
+            << absl::StrFormat("%.4f", r.loss);
   if (r.evaluation.has_value()) {
-    std::cout << (std::isnan(r.evaluation->accuracy) ? absl::StrFormat(", RMSE %.4f", r.evaluation->rmse)
-                                                     : absl::StrFormat(", accuracy %.2f %%", 100 * r.evaluation->accuracy));
+    std::cout << (std::isnan(r.evaluation->accuracy)
+                      ? absl::StrFormat(", RMSE %.4f", r.evaluation->rmse)
+                      : absl::StrFormat(", accuracy %.2f %%", 100 * r.evaluation->accuracy));
   }
-  std::cout << absl::StrFormat(" (%s, %.0f examples/s)\n", FormatSeconds(r.seconds), r.samples_per_second);
+  std::cout << absl::StrFormat(" (%s, %.0f examples/s)\n", FormatSeconds(r.seconds),
+                               r.samples_per_second);
   if (!args.String("report").empty()) std::cout << "report: " << args.String("report") << "\n";
 }
 
@@ -92,9 +105,11 @@ absl::StatusOr<int> RunTrain(const Args& args) {
   const std::string output = args.String("output");
   const bool resume = args.Has("resume");
   if (resume && !std::filesystem::exists(output)) {
-    return absl::NotFoundError(absl::StrCat("--resume: '", output, "' does not exist yet; leave --resume out to start"));
+    return absl::NotFoundError(
+        absl::StrCat("--resume: '", output, "' does not exist yet; leave --resume out to start"));
   }
-  ONWARD_ASSIGN_OR_RETURN(std::shared_ptr<const Dataset> data, OpenData(args.String("data"), Split::kTrain));
+  ONWARD_ASSIGN_OR_RETURN(std::shared_ptr<const Dataset> data,
+                          OpenData(args.String("data"), Split::kTrain));
   std::shared_ptr<const Dataset> eval;
   if (args.Has("eval")) {
     ONWARD_ASSIGN_OR_RETURN(eval, OpenData(args.String("eval"), Split::kTest));
@@ -103,22 +118,28 @@ absl::StatusOr<int> RunTrain(const Args& args) {
   TrainOptions options;
   options.output = output;
   options.resumed = resume;
-  options.batch = args.Has("batch") || !resume ? args.Int("batch") : StoredNumber(model, kMetaBatch, args.Int("batch"));
-  options.seed = args.Has("seed") || !resume ? static_cast<uint64_t>(args.Int("seed"))
-                                             : static_cast<uint64_t>(StoredNumber(model, kMetaDataSeed, 0));
+  options.batch = args.Has("batch") || !resume ? args.Int("batch")
+                                               : StoredNumber(model, kMetaBatch, args.Int("batch"));
+  options.seed = args.Has("seed") || !resume
+                     ? static_cast<uint64_t>(args.Int("seed"))
+                     : static_cast<uint64_t>(StoredNumber(model, kMetaDataSeed, 0));
   if (resume && StoredNumber(model, kMetaSteps, -1) < 0) {
-    return absl::InvalidArgumentError(absl::StrCat("--resume: '", output, "' was not written by onward train"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("--resume: '", output, "' was not written by onward train"));
   }
   if (resume && (options.batch != StoredNumber(model, kMetaBatch, options.batch) ||
                  options.seed != static_cast<uint64_t>(StoredNumber(model, kMetaDataSeed, 0)))) {
-    return absl::InvalidArgumentError(absl::StrCat("--resume goes on with the batch size and seed of '", output,
-                                                   "'; leave --batch and --seed out"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("--resume goes on with the batch size and seed of '", output,
+                     "'; leave --batch and --seed out"));
   }
   ONWARD_ASSIGN_OR_RETURN(model, TrainableModel(args, *data, options.batch, std::move(model)));
-  ONWARD_ASSIGN_OR_RETURN(std::unique_ptr<TrainingModel> training, TrainingModel::Create(std::move(model), CpuDevice()));
+  ONWARD_ASSIGN_OR_RETURN(std::unique_ptr<TrainingModel> training,
+                          TrainingModel::Create(std::move(model), CpuDevice()));
   if (!resume) training->set_random({options.seed, 0});
   if (args.Has("initialize")) {
-    if (resume) return absl::InvalidArgumentError("--initialize would throw away what --resume continues");
+    if (resume)
+      return absl::InvalidArgumentError("--initialize would throw away what --resume continues");
     ONWARD_RETURN_IF_ERROR(training->Initialize());
   }
   options.steps = args.Has("steps") ? args.Int("steps") : 0;
@@ -130,11 +151,13 @@ absl::StatusOr<int> RunTrain(const Args& args) {
   options.report = args.String("report");
   options.progress = args.Has("quiet") ? ProgressStyle::kQuiet : ProgressStyle::kAuto;
   options.settings = Settings(args, *data, options);
-  ONWARD_ASSIGN_OR_RETURN(TrainResult result, Train(training.get(), data, eval, options, &Interrupted()));
+  ONWARD_ASSIGN_OR_RETURN(TrainResult result,
+                          Train(training.get(), data, eval, options, &Interrupted()));
   PrintResult(args, result);
   if (result.interrupted) {
-    std::cerr << "stopped at step " << result.steps << "; everything is saved. Continue with:\n  onward train "
-              << args.Argument("MODEL") << " --data '" << args.String("data") << "' --resume -o " << output << "\n";
+    std::cerr << "stopped at step " << result.steps
+              << "; everything is saved. Continue with:\n  onward train " << args.Argument("MODEL")
+              << " --data '" << args.String("data") << "' --resume -o " << output << "\n";
     return 1;
   }
   return 0;
@@ -143,29 +166,37 @@ absl::StatusOr<int> RunTrain(const Args& args) {
 absl::StatusOr<int> RunEval(const Args& args) {
   WatchInterrupts();
   ONWARD_ASSIGN_OR_RETURN(Model model, ReadModel(args.Argument("MODEL")));
-  ONWARD_ASSIGN_OR_RETURN(std::shared_ptr<const Dataset> data, OpenData(args.String("data"), Split::kTest));
+  ONWARD_ASSIGN_OR_RETURN(std::shared_ptr<const Dataset> data,
+                          OpenData(args.String("data"), Split::kTest));
   ONWARD_ASSIGN_OR_RETURN(Graph graph, RunnableGraph(model));
   EvaluateOptions options;
-  options.output = args.Has("train-output") ? args.String("train-output") : model.Metadata(kMetaOutput);
+  options.output =
+      args.Has("train-output") ? args.String("train-output") : model.Metadata(kMetaOutput);
   options.batch = args.Int("batch");
   if (args.Has("loss")) {
     ONWARD_ASSIGN_OR_RETURN(options.loss, ParseLoss(args.String("loss")));
   }
-  ONWARD_ASSIGN_OR_RETURN(std::unique_ptr<Evaluator> evaluator, Evaluator::Create(std::move(graph), data, options));
+  ONWARD_ASSIGN_OR_RETURN(std::unique_ptr<Evaluator> evaluator,
+                          Evaluator::Create(std::move(graph), data, options));
   ONWARD_ASSIGN_OR_RETURN(Evaluation e, evaluator->Run(nullptr, &Interrupted()));
   const bool classes = !std::isnan(e.accuracy);
   if (args.Has("json")) {
     JsonWriter w;
-    w.BeginObject().Field("model", model.path()).Field("examples", e.examples).Field("loss", e.loss);
-    if (classes) w.Field("accuracy", e.accuracy).Field("wrong", e.wrong_total);
-    else w.Field("mae", e.mae).Field("rmse", e.rmse);
+    w.BeginObject()
+        .Field("model", model.path())
+        .Field("examples", e.examples)
+        .Field("loss", e.loss);
+    if (classes)
+      w.Field("accuracy", e.accuracy).Field("wrong", e.wrong_total);
+    else
+      w.Field("mae", e.mae).Field("rmse", e.rmse);
     std::cout << w.EndObject().text() << "\n";
   } else if (classes) {
-    std::cout << absl::StrFormat("%s: loss %.4f, accuracy %.2f %% (%d of %d right)\n", model.path(), e.loss, 100 * e.accuracy,
-                                 e.examples - e.wrong_total, e.examples);
+    std::cout << absl::StrFormat("%s: loss %.4f, accuracy %.2f %% (%d of %d right)\n", model.path(),
+                                 e.loss, 100 * e.accuracy, e.examples - e.wrong_total, e.examples);
   } else {
-    std::cout << absl::StrFormat("%s: loss %.6g, MAE %.6g, RMSE %.6g over %d examples\n", model.path(), e.loss, e.mae, e.rmse,
-                                 e.examples);
+    std::cout << absl::StrFormat("%s: loss %.6g, MAE %.6g, RMSE %.6g over %d examples\n",
+                                 model.path(), e.loss, e.mae, e.rmse, e.examples);
   }
   if (args.Has("at-least")) return classes && e.accuracy >= args.Double("at-least") ? 0 : 1;
   return 0;
@@ -175,7 +206,8 @@ absl::StatusOr<int> RunEval(const Args& args) {
 
 Command TrainCommand() {
   std::vector<Flag> flags = {
-      Flag::Value("data", "SPEC", "training data; see `onward eval --help` for the forms").Required(),
+      Flag::Value("data", "SPEC", "training data; see `onward eval --help` for the forms")
+          .Required(),
       Flag::Value("output", "OUT", "the trained model, also the checkpoint").Short('o').Required(),
       Flag::Value("eval", "SPEC", "data to evaluate on after each epoch"),
       Flag::Count("epochs", "N", "passes over the data", 1).Default("1"),
@@ -196,7 +228,9 @@ Command TrainCommand() {
           .summary = "fine-tunes a model; an inference-only model is made trainable first",
           .arguments = {{"MODEL", "an .onnx file"}},
           .flags = std::move(flags),
-          .example = "onward train model.onnx --data mnist:DIR --eval mnist:DIR -o trained.onnx --epochs 2 --report report.html",
+          .example =
+              "onward train model.onnx --data mnist:DIR --eval mnist:DIR -o trained.onnx --epochs "
+              "2 --report report.html",
           .run = RunTrain};
 }
 
@@ -206,9 +240,11 @@ Command EvalCommand() {
           .arguments = {{"MODEL", "an .onnx file"}},
           .flags = {Flag::Value("data", "SPEC", DataSpecHelp()).Required(),
                     Flag::Value("loss", "LOSS", "which loss to report; from the labels by default"),
-                    Flag::Value("train-output", "NAME", "the model output to judge; the first by default"),
+                    Flag::Value("train-output", "NAME",
+                                "the model output to judge; the first by default"),
                     Flag::Count("batch", "N", "examples at a time", 1).Default("256"),
-                    Flag::Number("at-least", "A", "exit 1 if the accuracy (0 to 1) is below this", 0, 1),
+                    Flag::Number("at-least", "A", "exit 1 if the accuracy (0 to 1) is below this",
+                                 0, 1),
                     Flag::Switch("json", "print one JSON object")},
           .example = "onward eval model.onnx --data mnist:DIR",
           .run = RunEval};

@@ -32,14 +32,19 @@ class Layers {
   }
 
   Expr ConvBlock(const Expr& x, const std::string& name, int64_t in, int64_t out) {
-    Expr y = b_.Op("Conv", {x, Weight(name + ".weight", {out, in, 3, 3}, in * 9), Weight(name + ".bias", {out}, 0)},
-                   {{"kernel_shape", std::vector<int64_t>{3, 3}}, {"pads", std::vector<int64_t>{1, 1, 1, 1}}});
-    return b_.Op("MaxPool", {b_.Op("Relu", {y})},
-                 {{"kernel_shape", std::vector<int64_t>{2, 2}}, {"strides", std::vector<int64_t>{2, 2}}});
+    Expr y = b_.Op(
+        "Conv",
+        {x, Weight(name + ".weight", {out, in, 3, 3}, in * 9), Weight(name + ".bias", {out}, 0)},
+        {{"kernel_shape", std::vector<int64_t>{3, 3}}, {"pads", std::vector<int64_t>{1, 1, 1, 1}}});
+    return b_.Op(
+        "MaxPool", {b_.Op("Relu", {y})},
+        {{"kernel_shape", std::vector<int64_t>{2, 2}}, {"strides", std::vector<int64_t>{2, 2}}});
   }
 
   Expr Linear(const Expr& x, const std::string& name, int64_t in, int64_t out) {
-    return b_.Op("Gemm", {x, Weight(name + ".weight", {out, in}, in), Weight(name + ".bias", {out}, 0)}, {{"transB", 1}});
+    return b_.Op("Gemm",
+                 {x, Weight(name + ".weight", {out, in}, in), Weight(name + ".bias", {out}, 0)},
+                 {{"transB", 1}});
   }
 
  private:
@@ -54,7 +59,8 @@ absl::StatusOr<Model> MakeCnn() {
   graph.opsets[""] = kOpset;
   Layers layers(&graph);
   GraphBuilder& b = layers.b();
-  ValueType image{ValueType::Kind::kTensor, DType::kFloat, true, {{-1, "N"}, {1, ""}, {28, ""}, {28, ""}}};
+  ValueType image{
+      ValueType::Kind::kTensor, DType::kFloat, true, {{-1, "N"}, {1, ""}, {28, ""}, {28, ""}}};
   Expr x = b.Input("image", image);
   x = layers.ConvBlock(x, "conv1", 1, 16);
   x = layers.ConvBlock(x, "conv2", 16, 32);

@@ -12,11 +12,14 @@ std::vector<StateTensor> AdamWStates(const OptimizerSpec&) {
 
 absl::Status AdamWUpdate(GraphBuilder& b, const OptimizerSpec& spec, const Expr& lr,
                          const Expr& step, absl::Span<const Variable> variables, Updated* updated) {
-  const Attributes attributes = {{"alpha", OptionOf(spec, "beta1")},
-                                 {"beta", OptionOf(spec, "beta2")},
-                                 {"epsilon", OptionOf(spec, "epsilon")},
-                                 {"eps", spec.options.contains("epsilon") && !spec.options.contains("eps") ? 0.0 : OptionOf(spec, "eps")},
-                                 {"weight_decay", OptionOf(spec, "weight_decay")}};
+  const Attributes attributes = {
+      {"alpha", OptionOf(spec, "beta1")},
+      {"beta", OptionOf(spec, "beta2")},
+      {"epsilon", OptionOf(spec, "epsilon")},
+      {"eps", spec.options.contains("epsilon") && !spec.options.contains("eps")
+                  ? 0.0
+                  : OptionOf(spec, "eps")},
+      {"weight_decay", OptionOf(spec, "weight_decay")}};
   for (const Variable& v : variables) {
     updated->push_back(b.Ops(
         "AdamWStep", {CastLike(lr, v.value), step, v.value, v.gradient, v.states[0], v.states[1]},

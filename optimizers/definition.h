@@ -50,7 +50,6 @@ absl::Status MomentumUpdate(GraphBuilder& b, const OptimizerSpec& spec, const ch
                             Updated* updated);
 std::vector<StateTensor> MomentumStates(const OptimizerSpec& spec);
 
-
 }  // namespace onward
 
 #endif  // ONWARD_OPTIMIZERS_DEFINITION_H_

@@ -30,14 +30,16 @@ LossSpec DefaultLoss(const Graph& graph, const std::string& output, bool class_l
   return {"cross_entropy", {}};
 }
 
-absl::StatusOr<std::unique_ptr<Evaluator>> Evaluator::Create(Graph graph, std::shared_ptr<const Dataset> data,
+absl::StatusOr<std::unique_ptr<Evaluator>> Evaluator::Create(Graph graph,
+                                                             std::shared_ptr<const Dataset> data,
                                                              const EvaluateOptions& options) {
   auto e = std::unique_ptr<Evaluator>(new Evaluator);
   e->data_ = std::move(data);
   e->options_ = options;
   if (graph.outputs.empty()) return absl::InvalidArgumentError("the model has no outputs");
   const std::string output = options.output.empty() ? graph.outputs[0].name : options.output;
-  if (!graph.IsOutput(output)) return absl::InvalidArgumentError(absl::StrCat("'", output, "' is not an output"));
+  if (!graph.IsOutput(output))
+    return absl::InvalidArgumentError(absl::StrCat("'", output, "' is not an output"));
   if (const int64_t fixed = FixedBatch(graph); fixed > 0 && fixed != options.batch) {
     if (!FreeBatch(&graph).ok()) {
       e->options_.batch = fixed;
@@ -49,9 +51,11 @@ absl::StatusOr<std::unique_ptr<Evaluator>> Evaluator::Create(Graph graph, std::s
   const std::vector<NamedType> inputs = graph.FeedInputs();
   std::vector<NamedType> fed = inputs;
   const std::vector<FieldInfo> fields = e->data_->fields();
-  const bool labelled = std::any_of(fields.begin(), fields.end(), [](const FieldInfo& f) { return f.is_label; });
+  const bool labelled =
+      std::any_of(fields.begin(), fields.end(), [](const FieldInfo& f) { return f.is_label; });
   if (labelled) {
-    const LossSpec loss = options.loss.value_or(DefaultLoss(graph, output, e->data_->classes() > 0));
+    const LossSpec loss =
+        options.loss.value_or(DefaultLoss(graph, output, e->data_->classes() > 0));
     GraphBuilder b(&graph, &Operators(), "eval");
     e->label_ = b.UniqueName("label");
     const Expr label = b.Input(e->label_, LabelType(loss, b.Value(output).type()));
@@ -72,8 +76,8 @@ absl::StatusOr<std::unique_ptr<Evaluator>> Evaluator::Create(Graph graph, std::s
   return e;
 }
 
-void Evaluator::KeepWrong(const Predictions& predictions, const Tensor& labels, const Tensor& images,
-                          Evaluation* e) const {
+void Evaluator::KeepWrong(const Predictions& predictions, const Tensor& labels,
+                          const Tensor& images, Evaluation* e) const {
   if (options_.wrong_examples == 0 || labels.dtype() != DType::kInt64) return;
   const std::vector<std::string> names = data_->class_names();
   auto name_of = [&](int64_t c) {
@@ -81,10 +85,13 @@ void Evaluator::KeepWrong(const Predictions& predictions, const Tensor& labels, 
   };
   const auto actual = labels.values<int64_t>();
   for (size_t i = 0; i < predictions.classes.size() && i < actual.size(); ++i) {
-    if (predictions.classes[i] == actual[i] || static_cast<int>(e->wrong.size()) >= options_.wrong_examples) continue;
+    if (predictions.classes[i] == actual[i] ||
+        static_cast<int>(e->wrong.size()) >= options_.wrong_examples)
+      continue;
     auto picture = PictureOf(images, static_cast<int64_t>(i));
     if (!picture.ok()) return;
-    e->wrong.push_back({*std::move(picture), name_of(predictions.classes[i]), name_of(actual[i]), predictions.confidence[i]});
+    e->wrong.push_back({*std::move(picture), name_of(predictions.classes[i]), name_of(actual[i]),
+                        predictions.confidence[i]});
   }
 }
 

@@ -20,11 +20,11 @@
 namespace onward {
 
 struct EvaluateOptions {
-  std::string output;  // empty: the graph's first
+  std::string output;            // empty: the graph's first
   std::optional<LossSpec> loss;  // nullopt: from labels and the last operator
   int64_t batch = 256;
   absl::flat_hash_set<std::string> variables;  // initializers that change
-  int wrong_examples = 0;  // how many to keep for the report
+  int wrong_examples = 0;                      // how many to keep for the report
 };
 
 struct Evaluation {
@@ -40,13 +40,15 @@ struct Evaluation {
 class Evaluator {
  public:
   // `graph` is the canonical inference graph.
-  static absl::StatusOr<std::unique_ptr<Evaluator>> Create(Graph graph, std::shared_ptr<const Dataset> data,
+  static absl::StatusOr<std::unique_ptr<Evaluator>> Create(Graph graph,
+                                                           std::shared_ptr<const Dataset> data,
                                                            const EvaluateOptions& options);
   absl::StatusOr<Evaluation> Run(Variables* variables, const std::atomic<bool>* cancel = nullptr);
 
  private:
   Evaluator() = default;
-  void KeepWrong(const Predictions& predictions, const Tensor& labels, const Tensor& images, Evaluation* e) const;
+  void KeepWrong(const Predictions& predictions, const Tensor& labels, const Tensor& images,
+                 Evaluation* e) const;
 
   std::shared_ptr<const Dataset> data_;
   EvaluateOptions options_;

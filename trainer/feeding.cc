@@ -12,9 +12,11 @@ namespace onward {
 namespace {
 
 std::string ShapeText(const std::vector<Dim>& dims) {
-  return absl::StrCat("[", absl::StrJoin(dims, ", ", [](std::string* out, const Dim& d) {
-                        absl::StrAppend(out, d.known() ? absl::StrCat(d.value) : "?");
-                      }),
+  return absl::StrCat("[",
+                      absl::StrJoin(dims, ", ",
+                                    [](std::string* out, const Dim& d) {
+                                      absl::StrAppend(out, d.known() ? absl::StrCat(d.value) : "?");
+                                    }),
                       "]");
 }
 
@@ -29,17 +31,21 @@ absl::StatusOr<std::vector<int64_t>> TargetShape(const FieldInfo& field, const N
   std::vector<int64_t> shape;
   const bool same_rank = wanted.size() == given.size();
   for (size_t i = 0; i < wanted.size(); ++i) {
-    if (wanted[i].known()) shape.push_back(wanted[i].value);
-    else if (same_rank) shape.push_back(given[i]);
-    else if (unknown == 1 && known > 0 && field.shape.elements() % known == 0) shape.push_back(field.shape.elements() / known);
-    else shape.push_back(-1);
+    if (wanted[i].known())
+      shape.push_back(wanted[i].value);
+    else if (same_rank)
+      shape.push_back(given[i]);
+    else if (unknown == 1 && known > 0 && field.shape.elements() % known == 0)
+      shape.push_back(field.shape.elements() / known);
+    else
+      shape.push_back(-1);
   }
   int64_t total = 1;
   for (int64_t d : shape) total *= d;
   if (total != field.shape.elements() || std::count(shape.begin(), shape.end(), -1) > 0) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "an example of '", field.name, "' is ", field.shape.ToString(), ", but input '", input.name, "' takes ",
-        ShapeText(wanted), " per example; reshape the data with ?shape="));
+        "an example of '", field.name, "' is ", field.shape.ToString(), ", but input '", input.name,
+        "' takes ", ShapeText(wanted), " per example; reshape the data with ?shape="));
   }
   return shape;
 }
@@ -99,12 +105,14 @@ absl::StatusOr<Feeding> Feeding::Create(const Dataset& data, const std::vector<N
     if (fields[i].is_label) feeding.label_field_ = static_cast<int>(i);
   }
   for (const NamedType& input : inputs) {
-    auto it = std::find_if(fields.begin(), fields.end(), [&](const FieldInfo& f) { return f.name == input.name; });
+    auto it = std::find_if(fields.begin(), fields.end(),
+                           [&](const FieldInfo& f) { return f.name == input.name; });
     if (it != fields.end()) {
       ONWARD_RETURN_IF_ERROR(route(it - fields.begin(), input));
     } else if (input.name == label) {
       if (feeding.label_field_ < 0) {
-        return absl::InvalidArgumentError(absl::StrCat("the data has no labels for input '", label, "'"));
+        return absl::InvalidArgumentError(
+            absl::StrCat("the data has no labels for input '", label, "'"));
       }
       ONWARD_RETURN_IF_ERROR(route(feeding.label_field_, input));
     } else {
@@ -120,8 +128,9 @@ absl::StatusOr<Feeding> Feeding::Create(const Dataset& data, const std::vector<N
   } else if (!open.empty()) {
     std::vector<std::string> names;
     for (const NamedType* in : open) names.push_back(in->name);
-    return absl::InvalidArgumentError(absl::StrCat("the data has no field for input ", absl::StrJoin(names, ", "),
-                                                   " (", Describe(data), "); an .npz file names its arrays like the inputs"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("the data has no field for input ", absl::StrJoin(names, ", "), " (",
+                     Describe(data), "); an .npz file names its arrays like the inputs"));
   }
   return feeding;
 }

@@ -32,7 +32,7 @@ class Feeding {
     int field = 0;
     std::string input;
     DType dtype = DType::kUndefined;
-    std::vector<int64_t> shape;  // of one example; -1 never occurs
+    std::vector<int64_t> shape;    // of one example; -1 never occurs
     std::vector<int> permutation;  // of the example's axes; empty: none
   };
   std::vector<Route> routes_;

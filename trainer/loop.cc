@@ -41,7 +41,8 @@ class Loop {
   Loop(TrainingModel* model, const TrainOptions& options, const std::atomic<bool>* cancel)
       : model_(model), options_(options), cancel_(cancel) {}
 
-  absl::StatusOr<TrainResult> Run(std::shared_ptr<const Dataset> data, std::shared_ptr<const Dataset> eval) {
+  absl::StatusOr<TrainResult> Run(std::shared_ptr<const Dataset> data,
+                                  std::shared_ptr<const Dataset> eval) {
     ONWARD_RETURN_IF_ERROR(Prepare(std::move(data), std::move(eval)));
     const absl::Status status = RunSteps();
     progress_->Finish();
@@ -76,7 +77,8 @@ class Loop {
       ONWARD_RETURN_IF_ERROR(source_->SetPosition(
           {MetadataInt(model_->model(), kMetaEpoch), MetadataInt(model_->model(), kMetaIndex)}));
     }
-    ONWARD_ASSIGN_OR_RETURN(feeding_, Feeding::Create(*data, model_->StepInputs(-1, wanted_), label_));
+    ONWARD_ASSIGN_OR_RETURN(feeding_,
+                            Feeding::Create(*data, model_->StepInputs(-1, wanted_), label_));
     classes_ = data->classes();
     total_ = options_.steps > 0 ? options_.steps : options_.epochs * source_->batches_per_epoch();
     if (eval != nullptr) ONWARD_RETURN_IF_ERROR(PrepareEvaluation(std::move(eval)));
@@ -106,13 +108,15 @@ class Loop {
   }
 
   absl::Status PrepareEvaluation(std::shared_ptr<const Dataset> eval) {
-    ONWARD_ASSIGN_OR_RETURN(Graph graph, Lower(model_->spec().inference, model_->spec().StateVariables()));
+    ONWARD_ASSIGN_OR_RETURN(Graph graph,
+                            Lower(model_->spec().inference, model_->spec().StateVariables()));
     EvaluateOptions options;
     options.output = model_->model().Metadata(kMetaOutput);
     for (const auto& [name, tensor] : model_->variables()) options.variables.insert(name);
     options.wrong_examples = options_.report.empty() ? 0 : kWrongExamples;
     class_names_ = eval->class_names();
-    ONWARD_ASSIGN_OR_RETURN(evaluator_, Evaluator::Create(std::move(graph), std::move(eval), options));
+    ONWARD_ASSIGN_OR_RETURN(evaluator_,
+                            Evaluator::Create(std::move(graph), std::move(eval), options));
     return absl::OkStatus();
   }
 
@@ -134,15 +138,20 @@ class Loop {
       const ReportStep step = Measure(*outputs, feeds, &loss, &accuracy);
       result_.loss = loss.mean();
       ONWARD_RETURN_IF_ERROR(Log(step));
-      progress_->Update(result_.steps, static_cast<int64_t>(batch.indices.size()), loss.mean(), accuracy.mean());
-      const bool evaluate = options_.eval_every > 0 ? result_.steps % options_.eval_every == 0 : batch.last_of_epoch;
-      if (evaluate && evaluator_ != nullptr) ONWARD_RETURN_IF_ERROR(Evaluate(batch.position.epoch + 1));
-      if (options_.save_every > 0 && result_.steps % options_.save_every == 0) ONWARD_RETURN_IF_ERROR(Save());
+      progress_->Update(result_.steps, static_cast<int64_t>(batch.indices.size()), loss.mean(),
+                        accuracy.mean());
+      const bool evaluate =
+          options_.eval_every > 0 ? result_.steps % options_.eval_every == 0 : batch.last_of_epoch;
+      if (evaluate && evaluator_ != nullptr)
+        ONWARD_RETURN_IF_ERROR(Evaluate(batch.position.epoch + 1));
+      if (options_.save_every > 0 && result_.steps % options_.save_every == 0)
+        ONWARD_RETURN_IF_ERROR(Save());
     }
     return absl::OkStatus();
   }
 
-  ReportStep Measure(const TensorMap& outputs, const TensorMap& feeds, SmoothedMean* loss, SmoothedMean* accuracy) {
+  ReportStep Measure(const TensorMap& outputs, const TensorMap& feeds, SmoothedMean* loss,
+                     SmoothedMean* accuracy) {
     ReportStep step;
     step.step = result_.steps;
     step.loss = FirstValue(outputs, loss_);
@@ -152,7 +161,8 @@ class Loop {
     auto labels = feeds.find(label_);
     if (classes_ > 0 && scores != outputs.end() && labels != feeds.end()) {
       ClassificationMetrics metrics(classes_);
-      if (auto predictions = Predict(scores->second); predictions.ok() && metrics.Add(*predictions, labels->second).ok()) {
+      if (auto predictions = Predict(scores->second);
+          predictions.ok() && metrics.Add(*predictions, labels->second).ok()) {
         step.metric = metrics.accuracy();
         accuracy->Add(step.metric);
       }
@@ -164,7 +174,10 @@ class Loop {
   absl::Status Log(const ReportStep& step) {
     if (!log_.has_value()) return absl::OkStatus();
     JsonWriter w;
-    w.BeginObject().Field("step", step.step).Field("epoch", source_->position().epoch).Field("loss", step.loss);
+    w.BeginObject()
+        .Field("step", step.step)
+        .Field("epoch", source_->position().epoch)
+        .Field("loss", step.loss);
     if (!std::isnan(step.metric)) w.Field("accuracy", step.metric);
     if (!std::isnan(step.learning_rate)) w.Field("learning_rate", step.learning_rate);
     w.Field("seconds", Seconds() - started_).EndObject();
@@ -176,15 +189,18 @@ class Loop {
     evaluated_at_ = result_.steps;
     const bool classes = !std::isnan(e.accuracy);
     report_.evals.push_back({result_.steps, e.loss, classes ? e.accuracy : e.rmse});
-    progress_->Say(absl::StrCat(epoch > 0 ? absl::StrCat("epoch ", epoch) : absl::StrCat("step ", result_.steps),
-                                ": evaluation loss ", absl::StrFormat("%.4f", e.loss),
-                                classes ? absl::StrFormat(", accuracy %.2f %%", 100 * e.accuracy)
-                                        : absl::StrFormat(", RMSE %.4f", e.rmse)));
+    progress_->Say(absl::StrCat(
+        epoch > 0 ? absl::StrCat("epoch ", epoch) : absl::StrCat("step ", result_.steps),
+        ": evaluation loss ", absl::StrFormat("%.4f", e.loss),
+        classes ? absl::StrFormat(", accuracy %.2f %%", 100 * e.accuracy)
+                : absl::StrFormat(", RMSE %.4f", e.rmse)));
     if (log_.has_value()) {
       JsonWriter w;
       w.BeginObject().Field("step", result_.steps).Field("eval_loss", e.loss);
-      if (classes) w.Field("eval_accuracy", e.accuracy);
-      else w.Field("eval_rmse", e.rmse).Field("eval_mae", e.mae);
+      if (classes)
+        w.Field("eval_accuracy", e.accuracy);
+      else
+        w.Field("eval_rmse", e.rmse).Field("eval_mae", e.mae);
       w.Field("examples", e.examples).EndObject();
       ONWARD_RETURN_IF_ERROR(log_->Append(w));
     }
@@ -209,9 +225,11 @@ class Loop {
     if (result_.evaluation.has_value()) {
       const Evaluation& e = *result_.evaluation;
       if (!std::isnan(e.accuracy)) {
-        report_.figures.push_back({"Accuracy", absl::StrFormat("%.2f %%", 100 * e.accuracy), absl::StrCat(e.examples, " test examples")});
+        report_.figures.push_back({"Accuracy", absl::StrFormat("%.2f %%", 100 * e.accuracy),
+                                   absl::StrCat(e.examples, " test examples")});
       } else {
-        report_.figures.push_back({"RMSE", absl::StrFormat("%.4g", e.rmse), absl::StrCat(e.examples, " test examples")});
+        report_.figures.push_back(
+            {"RMSE", absl::StrFormat("%.4g", e.rmse), absl::StrCat(e.examples, " test examples")});
         report_.metric_name = "RMSE";
         report_.metric_is_share = false;
       }
@@ -223,13 +241,17 @@ class Loop {
     report_.class_names = class_names_;
     report_.figures.push_back({"Training loss", absl::StrFormat("%.4f", result_.loss), "smoothed"});
     report_.figures.push_back({"Steps", absl::StrCat(result_.steps), ""});
-    report_.timing = {{"Time", FormatSeconds(result_.seconds)},
-                      {"Throughput", absl::StrFormat("%.0f examples/s", result_.samples_per_second)}};
+    report_.timing = {
+        {"Time", FormatSeconds(result_.seconds)},
+        {"Throughput", absl::StrFormat("%.0f examples/s", result_.samples_per_second)}};
     ReportFile file{"checkpoint", options_.output, "", -1};
     if (auto sum = Sha256OfFile(options_.output); sum.ok()) file.sha256 = *sum;
     report_.files = {file};
-    report_.next = {{"Export the plain inference model", absl::StrCat("onward export ", options_.output, " -o model.onnx")},
-                    {"Continue training", absl::StrCat("onward train ", options_.output, " --resume --data SPEC --steps N -o ", options_.output)}};
+    report_.next = {{"Export the plain inference model",
+                     absl::StrCat("onward export ", options_.output, " -o model.onnx")},
+                    {"Continue training",
+                     absl::StrCat("onward train ", options_.output,
+                                  " --resume --data SPEC --steps N -o ", options_.output)}};
     return WriteFileAtomically(options_.report, RenderReport(report_));
   }
 

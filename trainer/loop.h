@@ -26,17 +26,17 @@ inline constexpr char kMetaDataSeed[] = "onward.data_seed";
 inline constexpr char kMetaBatch[] = "onward.batch";
 
 struct TrainOptions {
-  std::string output;         // where checkpoints go
-  int64_t steps = 0;          // in all, resumed ones included; 0: epochs decide
+  std::string output;  // where checkpoints go
+  int64_t steps = 0;   // in all, resumed ones included; 0: epochs decide
   int64_t epochs = 1;
   int64_t batch = 64;
   uint64_t seed = 0;
   bool shuffle = true;
-  int64_t save_every = 0;     // steps between checkpoints; 0: at the end only
-  int64_t eval_every = 0;     // steps between evaluations; 0: after each epoch
-  std::string log;            // JSON lines; empty: none
-  std::string report;         // HTML; empty: none
-  bool resumed = false;       // the log continues
+  int64_t save_every = 0;  // steps between checkpoints; 0: at the end only
+  int64_t eval_every = 0;  // steps between evaluations; 0: after each epoch
+  std::string log;         // JSON lines; empty: none
+  std::string report;      // HTML; empty: none
+  bool resumed = false;    // the log continues
   ProgressStyle progress = ProgressStyle::kAuto;
   std::vector<ReportSetting> settings;  // shown in the report
 };

@@ -220,36 +220,21 @@ Written FromStrings(const Tensor& t) {
 
 std::optional<std::string> DescrOf(DType dtype) {
   switch (dtype) {
-    case DType::kFloat:
-      return "<f4";
-    case DType::kDouble:
-      return "<f8";
-    case DType::kFloat16:
-      return "<f2";
-    case DType::kUint8:
-      return "|u1";
-    case DType::kInt8:
-      return "|i1";
-    case DType::kUint16:
-      return "<u2";
-    case DType::kInt16:
-      return "<i2";
-    case DType::kUint32:
-      return "<u4";
-    case DType::kInt32:
-      return "<i4";
-    case DType::kUint64:
-      return "<u8";
-    case DType::kInt64:
-      return "<i8";
-    case DType::kBool:
-      return "|b1";
-    case DType::kComplex64:
-      return "<c8";
-    case DType::kComplex128:
-      return "<c16";
-    default:
-      return std::nullopt;
+    case DType::kFloat: return "<f4";
+    case DType::kDouble: return "<f8";
+    case DType::kFloat16: return "<f2";
+    case DType::kUint8: return "|u1";
+    case DType::kInt8: return "|i1";
+    case DType::kUint16: return "<u2";
+    case DType::kInt16: return "<i2";
+    case DType::kUint32: return "<u4";
+    case DType::kInt32: return "<i4";
+    case DType::kUint64: return "<u8";
+    case DType::kInt64: return "<i8";
+    case DType::kBool: return "|b1";
+    case DType::kComplex64: return "<c8";
+    case DType::kComplex128: return "<c16";
+    default: return std::nullopt;
   }
 }
 
@@ -258,13 +243,11 @@ absl::StatusOr<Written> ToWritten(const Tensor& t) {
     return Written{*descr, std::string(t.data<char>(), t.bytes())};
   }
   switch (t.dtype()) {
-    case DType::kString:
-      return FromStrings(t);
+    case DType::kString: return FromStrings(t);
     case DType::kInt4:
     case DType::kUint4:
     case DType::kInt2:
-    case DType::kUint2:
-      return Widen(t);
+    case DType::kUint2: return Widen(t);
     case DType::kBFloat16: {
       Written w{"<f4", std::string(t.elements() * sizeof(float), '\0')};
       for (int64_t i = 0; i < t.elements(); ++i) {

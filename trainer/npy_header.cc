@@ -119,12 +119,10 @@ class HeaderReader {
                : size == 2 ? DType::kUint16
                : size == 1 ? DType::kUint8
                            : DType::kUndefined;
-      case 'b':
-        return size == 1 ? DType::kBool : DType::kUndefined;
+      case 'b': return size == 1 ? DType::kBool : DType::kUndefined;
       case 'c':
         return size == 8 ? DType::kComplex64 : size == 16 ? DType::kComplex128 : DType::kUndefined;
-      default:
-        return DType::kUndefined;
+      default: return DType::kUndefined;
     }
   }
 

@@ -30,18 +30,10 @@ absl::StatusOr<Tensor> Numbers(const std::string& bytes, size_t begin, int code,
   for (int64_t i = 0; i < t.elements(); ++i) {
     float v = 0;
     switch (code) {
-      case 0x09:
-        v = static_cast<int8_t>(p[i]);
-        break;
-      case 0x0b:
-        v = static_cast<int16_t>(Big(p + 2 * i, 2));
-        break;
-      case 0x0c:
-        v = static_cast<float>(static_cast<int32_t>(Big(p + 4 * i, 4)));
-        break;
-      case 0x0d:
-        v = std::bit_cast<float>(Big(p + 4 * i, 4));
-        break;
+      case 0x09: v = static_cast<int8_t>(p[i]); break;
+      case 0x0b: v = static_cast<int16_t>(Big(p + 2 * i, 2)); break;
+      case 0x0c: v = static_cast<float>(static_cast<int32_t>(Big(p + 4 * i, 4))); break;
+      case 0x0d: v = std::bit_cast<float>(Big(p + 4 * i, 4)); break;
       default: {
         const uint64_t bits = uint64_t{Big(p + 8 * i, 4)} << 32 | Big(p + 8 * i + 4, 4);
         v = static_cast<float>(std::bit_cast<double>(bits));
@@ -55,17 +47,12 @@ absl::StatusOr<Tensor> Numbers(const std::string& bytes, size_t begin, int code,
 int ItemBytes(int code) {
   switch (code) {
     case 0x08:
-    case 0x09:
-      return 1;
-    case 0x0b:
-      return 2;
+    case 0x09: return 1;
+    case 0x0b: return 2;
     case 0x0c:
-    case 0x0d:
-      return 4;
-    case 0x0e:
-      return 8;
-    default:
-      return 0;
+    case 0x0d: return 4;
+    case 0x0e: return 8;
+    default: return 0;
   }
 }
 

@@ -42,15 +42,17 @@ class Author {
   // rewritten for it.
   absl::Status PrepareInference() {
     if (source_.has_training()) {
-      return absl::FailedPreconditionError(absl::StrCat(
-          "'", source_.path(), "' already carries training_info; train it as it is, or start from "
-          "`onward export` of it"));
+      return absl::FailedPreconditionError(
+          absl::StrCat("'", source_.path(),
+                       "' already carries training_info; train it as it is, or start from "
+                       "`onward export` of it"));
     }
     ONWARD_ASSIGN_OR_RETURN(Graph raw, InferenceGraph(source_));
     ONWARD_ASSIGN_OR_RETURN(graph_, InlineFunctions(raw));
     ONWARD_RETURN_IF_ERROR(FindingsToStatus(CheckGraph(graph_)));
     if (graph_.opset() < kOldestWrittenOpset) {
-      Note(absl::StrCat("raised the model from opset ", graph_.opset(), " to ", kOldestWrittenOpset));
+      Note(absl::StrCat("raised the model from opset ", graph_.opset(), " to ",
+                        kOldestWrittenOpset));
       ONWARD_ASSIGN_OR_RETURN(graph_, RaiseOpset(graph_, kOldestWrittenOpset));
       rewritten_ = true;
     }
@@ -60,16 +62,18 @@ class Author {
       ONWARD_RETURN_IF_ERROR(FreeBatch(&graph_));
       rewritten_ = true;
     }
-    output_ = options_.output.empty() && !graph_.outputs.empty() ? graph_.outputs[0].name : options_.output;
+    output_ = options_.output.empty() && !graph_.outputs.empty() ? graph_.outputs[0].name
+                                                                 : options_.output;
     if (!graph_.IsOutput(output_)) {
-      return absl::InvalidArgumentError(absl::StrCat("'", output_, "' is not an output of the model"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("'", output_, "' is not an output of the model"));
     }
     Unshare();
     if (options_.head_classes > 0) {
       ONWARD_ASSIGN_OR_RETURN(std::vector<std::string> replaced,
                               ReplaceHead(&graph_, output_, options_.head_classes, options_.seed));
-      Note(absl::StrCat("replaced the classifier (", absl::StrJoin(replaced, ", "), ") by one with ",
-                        options_.head_classes, " classes"));
+      Note(absl::StrCat("replaced the classifier (", absl::StrJoin(replaced, ", "),
+                        ") by one with ", options_.head_classes, " classes"));
       rewritten_ = true;
     }
     if (rewritten_) DropInitializersFromInputs();
@@ -77,13 +81,16 @@ class Author {
   }
 
   void DropInitializersFromInputs() {
-    std::erase_if(graph_.inputs, [&](const NamedType& in) { return graph_.initializers.contains(in.name); });
+    std::erase_if(graph_.inputs,
+                  [&](const NamedType& in) { return graph_.initializers.contains(in.name); });
   }
 
   // Models that keep their weights in Constant nodes have nothing to bind until
   // these are initializers.
   void LiftConstants() {
-    if (!TrainableInitializers(graph_, graph_.outputs.empty() ? "" : graph_.outputs[0].name).empty()) return;
+    if (!TrainableInitializers(graph_, graph_.outputs.empty() ? "" : graph_.outputs[0].name)
+             .empty())
+      return;
     std::vector<Node> nodes;
     for (Node& node : graph_.nodes) {
       const std::optional<Tensor> value = ConstantValue(node);
@@ -103,8 +110,9 @@ class Author {
     for (std::string& name : RunningStatistics(graph_)) names.push_back(std::move(name));
     const std::vector<std::string> shared = UnshareInitializers(&graph_, names);
     if (shared.empty()) return;
-    Note(absl::StrCat("gave every reader of ", shared.size(), " uniformly filled initializers (", shared.front(),
-                      shared.size() > 1 ? ", ..." : "", ") a copy of its own: exporters merge equal tensors"));
+    Note(absl::StrCat("gave every reader of ", shared.size(), " uniformly filled initializers (",
+                      shared.front(), shared.size() > 1 ? ", ..." : "",
+                      ") a copy of its own: exporters merge equal tensors"));
     rewritten_ = true;
   }
 
@@ -128,14 +136,17 @@ class Author {
     for (const auto& patterns : {options_.train, options_.freeze}) {
       for (const std::string& p : patterns) {
         if (used_patterns.contains(p)) continue;
-        return absl::InvalidArgumentError(absl::StrCat("pattern '", p, "' matches no trainable initializer; there are: ",
-                                                       absl::StrJoin(candidates, ", ")));
+        return absl::InvalidArgumentError(absl::StrCat(
+            "pattern '", p,
+            "' matches no trainable initializer; there are: ", absl::StrJoin(candidates, ", ")));
       }
     }
     if (trained_.empty()) {
       return absl::InvalidArgumentError(
-          candidates.empty() ? absl::StrCat("output '", output_, "' depends on no float initializer: there is nothing to train")
-                             : std::string("every trainable initializer is frozen: there is nothing to train"));
+          candidates.empty()
+              ? absl::StrCat("output '", output_,
+                             "' depends on no float initializer: there is nothing to train")
+              : std::string("every trainable initializer is frozen: there is nothing to train"));
     }
     return absl::OkStatus();
   }
@@ -150,7 +161,9 @@ class Author {
       for (Node& node : forward.nodes) work.nodes.push_back(std::move(node));
       train_output = forward.output;
       entry_.update_bindings = forward.statistics;
-      Note("the algorithm holds a training-mode copy of the forward pass (BatchNormalization, Dropout)");
+      Note(
+          "the algorithm holds a training-mode copy of the forward pass (BatchNormalization, "
+          "Dropout)");
       ONWARD_RETURN_IF_ERROR(InferTypes(&work, Operators()));
     }
     train_output_ = train_output;
@@ -174,7 +187,8 @@ class Author {
     } else {
       DifferentiateOptions differentiate;
       differentiate.operators = &Operators();
-      ONWARD_ASSIGN_OR_RETURN(Gradients result, Differentiate(work, loss_, trained_, differentiate));
+      ONWARD_ASSIGN_OR_RETURN(Gradients result,
+                              Differentiate(work, loss_, trained_, differentiate));
       work = std::move(result.graph);
       gradients = result.values;
     }
@@ -187,8 +201,9 @@ class Author {
 
   absl::Status CheckOutput(const ValueType& type) const {
     if (type.dtype != DType::kUndefined && !IsFloating(type.dtype)) {
-      return absl::InvalidArgumentError(absl::StrCat("output '", output_, "' is ", type.ToString(),
-                                                     "; a loss needs a float output (choose another with --output)"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("output '", output_, "' is ", type.ToString(),
+                       "; a loss needs a float output (choose another with --output)"));
     }
     return absl::OkStatus();
   }
@@ -201,7 +216,8 @@ class Author {
     node.inputs = trained_;
     node.attributes["xs"] = trained_;
     node.attributes["y"] = loss_;
-    for (const std::string& x : trained_) node.outputs.push_back(b.UniqueName(absl::StrCat(x, "__grad")));
+    for (const std::string& x : trained_)
+      node.outputs.push_back(b.UniqueName(absl::StrCat(x, "__grad")));
     std::vector<std::string> outputs = node.outputs;
     b.Append(std::move(node));
     return outputs;
@@ -215,8 +231,9 @@ class Author {
     const Expr step = b.Value(step_);
     const Expr count = first == 0 ? step : step - b.Int(first);
     const DType dtype = graph_.initializers.at(trained_[0]).dtype();
-    const Expr rate = b.Named(BuildSchedule(b, options_.schedule, OptionOf(options_.optimizer, "lr"), count, dtype),
-                              b.UniqueName("learning_rate"));
+    const Expr rate = b.Named(
+        BuildSchedule(b, options_.schedule, OptionOf(options_.optimizer, "lr"), count, dtype),
+        b.UniqueName("learning_rate"));
     rate_ = rate.name();
     std::vector<Expr> grads;
     for (const std::string& g : gradients) grads.push_back(b.Value(g));
@@ -258,7 +275,8 @@ class Author {
     Tensor t(like.dtype(), like.shape());
     const Tensor one = ScalarOf(like.dtype(), value);
     const size_t width = DTypeBits(like.dtype()) / 8;
-    for (int64_t i = 0; i < t.elements(); ++i) std::copy_n(one.data<char>(), width, t.data<char>() + i * width);
+    for (int64_t i = 0; i < t.elements(); ++i)
+      std::copy_n(one.data<char>(), width, t.data<char>() + i * width);
     return t;
   }
 
@@ -309,9 +327,9 @@ class Author {
     if (train_output_ != output_) wanted.push_back(train_output_);
     Prune(&work, wanted);
     for (Node& node : work.nodes) {
-      const bool own = std::none_of(node.outputs.begin(), node.outputs.end(), [&](const std::string& o) {
-        return !o.empty() && inference_outputs.contains(o);
-      });
+      const bool own = std::none_of(
+          node.outputs.begin(), node.outputs.end(),
+          [&](const std::string& o) { return !o.empty() && inference_outputs.contains(o); });
       if (!own) continue;
       for (const std::string& out : node.outputs) {
         if (const ValueType* t = work.TypeOf(out)) algorithm.types[out] = *t;
@@ -413,7 +431,8 @@ std::vector<std::string> TrainableInitializers(const Graph& graph, const std::st
   const absl::flat_hash_set<std::string> statistics(running.begin(), running.end());
   std::vector<std::string> names;
   for (const auto& [name, tensor] : part.initializers) {
-    if (IsFloating(tensor.dtype()) && tensor.shape().rank() > 0 && tensor.elements() > 0 && !statistics.contains(name)) {
+    if (IsFloating(tensor.dtype()) && tensor.shape().rank() > 0 && tensor.elements() > 0 &&
+        !statistics.contains(name)) {
       names.push_back(name);
     }
   }

@@ -26,13 +26,13 @@ struct AuthorOptions {
   ScheduleSpec schedule;
   // Patterns over initializer names ('*', '?'); empty `train` means all.
   std::vector<std::string> train, freeze;
-  double clip_norm = 0;  // 0: no clipping
+  double clip_norm = 0;      // 0: no clipping
   int64_t head_classes = 0;  // replace the last classifier by one with so many classes; 0: keep it
   GradientForm gradient = GradientForm::kOperator;
   std::string label = "label";
-  std::string output;  // the output to train; empty: the first
+  std::string output;       // the output to train; empty: the first
   bool free_batch = false;  // make a fixed batch size variable
-  uint64_t seed = 0;  // of new weights
+  uint64_t seed = 0;        // of new weights
 };
 
 struct AuthorResult {

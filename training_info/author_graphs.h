@@ -18,8 +18,8 @@ namespace onward {
 bool NeedsTrainingForward(const Graph& graph, const std::string& output);
 
 struct TrainingForward {
-  std::vector<Node> nodes;        // a copy of the nodes that `output` needs
-  std::string output;             // its name in the copy
+  std::vector<Node> nodes;          // a copy of the nodes that `output` needs
+  std::string output;               // its name in the copy
   std::vector<Binding> statistics;  // running statistics to write back
 };
 // BatchNormalization in training mode, Dropout switched on; values that no such
@@ -39,14 +39,15 @@ std::vector<std::string> UnshareInitializers(Graph* graph, const std::vector<std
 // layers start (uniform in +-1/sqrt(fan in); scales one, other vectors zero),
 // and sets the named states to their present values.
 void AddInitialization(const Graph& graph, const std::vector<std::string>& weights,
-                       const std::vector<std::pair<std::string, Tensor>>& states, TrainingEntry* entry);
+                       const std::vector<std::pair<std::string, Tensor>>& states,
+                       TrainingEntry* entry);
 
 // --- classifier head (head.cc)
 
 // Gives the last MatMul, Gemm or Conv before `output` `classes` outputs with
 // fresh weights; returns the names of the initializers replaced.
-absl::StatusOr<std::vector<std::string>> ReplaceHead(Graph* graph, const std::string& output, int64_t classes,
-                                                     uint64_t seed);
+absl::StatusOr<std::vector<std::string>> ReplaceHead(Graph* graph, const std::string& output,
+                                                     int64_t classes, uint64_t seed);
 
 // --- batch size (free_batch.cc)
 

@@ -49,25 +49,29 @@ absl::StatusOr<Graph> CombineByCalls(const Graph& inference, const Graph& algori
   // The two graphs have names of their own; the first call keeps the inference
   // graph's where they are free.
   const absl::flat_hash_set<std::string> taken = NamesIn(algorithm);
-  const bool free = std::none_of(inference.nodes.begin(), inference.nodes.end(), [&](const Node& node) {
-    return std::any_of(node.outputs.begin(), node.outputs.end(),
-                       [&](const std::string& v) { return taken.contains(v); });
-  });
+  const bool free =
+      std::none_of(inference.nodes.begin(), inference.nodes.end(), [&](const Node& node) {
+        return std::any_of(node.outputs.begin(), node.outputs.end(),
+                           [&](const std::string& v) { return taken.contains(v); });
+      });
   int calls = 0;
   for (const Node& node : algorithm.nodes) {
     if (!IsGraphCall(node)) {
       out.nodes.push_back(node);
       continue;
     }
-    if (const std::string name = node.String("graph_name", inference.name); name != inference.name) {
+    if (const std::string name = node.String("graph_name", inference.name);
+        name != inference.name) {
       return absl::InvalidArgumentError(absl::StrCat(node.Describe(), ": calls graph '", name,
-                                                     "', but the model's graph is '", inference.name, "'"));
+                                                     "', but the model's graph is '",
+                                                     inference.name, "'"));
     }
     // ExpandCall gives every body value a name of its own, initializers stay
     // global because they are not body values.
     const Function function = AsFunction(inference, node);
-    ONWARD_ASSIGN_OR_RETURN(std::vector<Node> body,
-                            ExpandCall(function, node, free && calls == 0 ? "" : absl::StrCat("call", calls, "__")));
+    ONWARD_ASSIGN_OR_RETURN(
+        std::vector<Node> body,
+        ExpandCall(function, node, free && calls == 0 ? "" : absl::StrCat("call", calls, "__")));
     ++calls;
     for (Node& n : body) out.nodes.push_back(std::move(n));
   }
@@ -97,8 +101,8 @@ absl::StatusOr<Graph> Combine(const TrainingSpec& spec, int entry) {
   out.nodes.insert(out.nodes.end(), algorithm.nodes.begin(), algorithm.nodes.end());
   for (const auto& [name, tensor] : algorithm.initializers) {
     if (!out.initializers.emplace(name, tensor).second) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("training_info[", entry, "]: initializer '", name, "' exists in the inference graph too"));
+      return absl::InvalidArgumentError(absl::StrCat("training_info[", entry, "]: initializer '",
+                                                     name, "' exists in the inference graph too"));
     }
   }
   for (const auto& [name, type] : algorithm.types) out.types.emplace(name, type);

@@ -18,8 +18,9 @@ absl::Status SetValues(const Tensor& value, onnx::TensorProto* proto) {
   const Shape shape(absl::MakeConstSpan(proto->dims().data(), proto->dims_size()));
   if (static_cast<DType>(proto->data_type()) != value.dtype() || shape != value.shape()) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "initializer '", proto->name(), "' is ", DTypeName(static_cast<DType>(proto->data_type())), shape.ToString(),
-        ", but its new value is ", DTypeName(value.dtype()), value.shape().ToString()));
+        "initializer '", proto->name(), "' is ", DTypeName(static_cast<DType>(proto->data_type())),
+        shape.ToString(), ", but its new value is ", DTypeName(value.dtype()),
+        value.shape().ToString()));
   }
   proto->clear_float_data();
   proto->clear_int32_data();
@@ -32,7 +33,8 @@ absl::Status SetValues(const Tensor& value, onnx::TensorProto* proto) {
   return absl::OkStatus();
 }
 
-absl::Status SetInitializers(const Variables& variables, onnx::GraphProto* graph, std::set<std::string>* done) {
+absl::Status SetInitializers(const Variables& variables, onnx::GraphProto* graph,
+                             std::set<std::string>* done) {
   for (onnx::TensorProto& t : *graph->mutable_initializer()) {
     auto it = variables.find(t.name());
     if (it == variables.end()) continue;
@@ -42,7 +44,8 @@ absl::Status SetInitializers(const Variables& variables, onnx::GraphProto* graph
   return absl::OkStatus();
 }
 
-absl::Status SetConstants(const Variables& variables, onnx::GraphProto* graph, std::set<std::string>* done) {
+absl::Status SetConstants(const Variables& variables, onnx::GraphProto* graph,
+                          std::set<std::string>* done) {
   for (onnx::NodeProto& node : *graph->mutable_node()) {
     if (node.op_type() != "Constant" || node.output_size() != 1) continue;
     auto it = variables.find(node.output(0));
@@ -56,7 +59,8 @@ absl::Status SetConstants(const Variables& variables, onnx::GraphProto* graph, s
   return absl::OkStatus();
 }
 
-absl::Status RequirePlaces(const Variables& variables, const std::set<std::string>& done, const char* where) {
+absl::Status RequirePlaces(const Variables& variables, const std::set<std::string>& done,
+                           const char* where) {
   std::vector<std::string> missing;
   for (const auto& [name, value] : variables) {
     if (!done.contains(name)) missing.push_back(name);
@@ -90,7 +94,8 @@ Model InferenceOnly(const Model& model) {
   }
   auto* functions = proto.mutable_functions();
   for (int i = functions->size() - 1; i >= 0; --i) {
-    if (functions->Get(i).domain() == kOnwardDomain && !domains.contains(std::string(kOnwardDomain))) {
+    if (functions->Get(i).domain() == kOnwardDomain &&
+        !domains.contains(std::string(kOnwardDomain))) {
       functions->DeleteSubrange(i, 1);
     }
   }
@@ -123,7 +128,8 @@ absl::StatusOr<Model> ExportLike(const Model& trained, const Model& original) {
       it = names.contains(it->first) ? std::next(it) : weights.erase(it);
     }
   }
-  if (weights.empty()) return absl::InvalidArgumentError("the two models have no weights in common");
+  if (weights.empty())
+    return absl::InvalidArgumentError("the two models have no weights in common");
   Model out = original;
   std::set<std::string> done;
   ONWARD_RETURN_IF_ERROR(SetInitializers(weights, out.proto().mutable_graph(), &done));
@@ -171,7 +177,8 @@ absl::StatusOr<Variables> CurrentValues(const TrainingSpec& spec) {
   for (const std::string& name : spec.StateVariables()) {
     const Tensor* value = spec.FindInitializer(name);
     if (value == nullptr) {
-      return absl::InvalidArgumentError(absl::StrCat("a binding names '", name, "', which is not an initializer"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("a binding names '", name, "', which is not an initializer"));
     }
     variables.emplace(name, value->Clone());
   }

@@ -20,8 +20,8 @@ absl::Status FreeReshape(const Node& node, int64_t batch, Graph* graph) {
     Tensor copy = shape.Clone();
     if (copy.dtype() == DType::kInt64 && copy.elements() > 0 && copy.data<int64_t>()[0] == batch) {
       // 0 copies the input's first axis, unless allowzero gives it another meaning.
-      const bool open = std::find(copy.data<int64_t>() + 1, copy.data<int64_t>() + copy.elements(), -1) !=
-                        copy.data<int64_t>() + copy.elements();
+      const bool open = std::find(copy.data<int64_t>() + 1, copy.data<int64_t>() + copy.elements(),
+                                  -1) != copy.data<int64_t>() + copy.elements();
       copy.data<int64_t>()[0] = open ? 0 : -1;
     }
     return copy;
@@ -31,7 +31,8 @@ absl::Status FreeReshape(const Node& node, int64_t batch, Graph* graph) {
     return absl::OkStatus();
   }
   for (Node& producer : graph->nodes) {
-    if (producer.Is("Constant") && producer.outputs[0] == name && producer.TensorAttribute("value") != nullptr) {
+    if (producer.Is("Constant") && producer.outputs[0] == name &&
+        producer.TensorAttribute("value") != nullptr) {
       producer.attributes["value"] = patch(*producer.TensorAttribute("value"));
     }
   }
@@ -67,20 +68,22 @@ absl::Status FreeBatch(Graph* graph) {
                                      [&](const std::string& v) { return depends.contains(v); });
     if (!reached) continue;
     depends.insert(node.outputs.begin(), node.outputs.end());
-    if (node.Is("Reshape") && depends.contains(node.inputs[0])) ONWARD_RETURN_IF_ERROR(FreeReshape(node, batch, &freed));
+    if (node.Is("Reshape") && depends.contains(node.inputs[0]))
+      ONWARD_RETURN_IF_ERROR(FreeReshape(node, batch, &freed));
   }
   for (NamedType& out : freed.outputs) {
     if (out.type.rank() >= 1 && out.type.dims[0].value == batch) out.type.dims[0] = Dim{};
   }
   if (absl::Status s = InferTypes(&freed, Operators()); !s.ok()) {
     return absl::FailedPreconditionError(absl::StrCat("the model has a fixed batch size of ", batch,
-                                                      " that cannot be changed (", s.message(), "); use --batch ", batch));
+                                                      " that cannot be changed (", s.message(),
+                                                      "); use --batch ", batch));
   }
   for (const NamedType& out : freed.outputs) {
     if (out.type.rank() >= 1 && out.type.dims[0].known()) {
-      return absl::FailedPreconditionError(absl::StrCat("the model has a fixed batch size of ", batch,
-                                                        " that cannot be changed (output '", out.name,
-                                                        "' keeps its size); use --batch ", batch));
+      return absl::FailedPreconditionError(absl::StrCat(
+          "the model has a fixed batch size of ", batch, " that cannot be changed (output '",
+          out.name, "' keeps its size); use --batch ", batch));
     }
   }
   *graph = std::move(freed);

@@ -25,7 +25,9 @@ struct Head {
   int weight_axis = 0, bias_axis = 0;
 };
 
-bool IsInitializer(const Graph& graph, const std::string& name) { return graph.initializers.contains(name); }
+bool IsInitializer(const Graph& graph, const std::string& name) {
+  return graph.initializers.contains(name);
+}
 
 absl::StatusOr<Head> FindHead(Graph* graph, const std::string& output) {
   Head head;
@@ -40,18 +42,21 @@ absl::StatusOr<Head> FindHead(Graph* graph, const std::string& output) {
     } else if (node->Is("MatMul") && IsInitializer(*graph, node->inputs[1])) {
       head.weight = node->inputs[1];
       head.weight_axis = graph->initializers.at(head.weight).shape().rank() - 1;
-    } else if (node->Is("Conv") && IsInitializer(*graph, node->inputs[1]) && node->Int("group", 1) == 1) {
+    } else if (node->Is("Conv") && IsInitializer(*graph, node->inputs[1]) &&
+               node->Int("group", 1) == 1) {
       head.weight = node->inputs[1];
       head.weight_axis = 0;
       if (node->HasInput(2) && IsInitializer(*graph, node->inputs[2])) head.bias = node->inputs[2];
     } else if (node->Is("Add")) {
-      const int side = IsInitializer(*graph, node->inputs[1]) ? 1 : IsInitializer(*graph, node->inputs[0]) ? 0 : -1;
+      const int side = IsInitializer(*graph, node->inputs[1])   ? 1
+                       : IsInitializer(*graph, node->inputs[0]) ? 0
+                                                                : -1;
       if (side < 0) break;
       head.bias = node->inputs[side];
       value = node->inputs[1 - side];
       continue;
-    } else if (node->Is("Softmax") || node->Is("LogSoftmax") || node->Is("Identity") || node->Is("Flatten") ||
-               node->Is("Squeeze")) {
+    } else if (node->Is("Softmax") || node->Is("LogSoftmax") || node->Is("Identity") ||
+               node->Is("Flatten") || node->Is("Squeeze")) {
       value = node->inputs[0];
       continue;
     }
@@ -76,23 +81,26 @@ Tensor NewWeight(const Tensor& old, int axis, int64_t classes, bool zero, std::m
   for (int64_t i = 0; i < fresh.elements(); ++i) {
     const double u = static_cast<double>((*random)() >> 11) * 0x1p-53;
     const double v = (2 * u - 1) * bound;
-    if (old.dtype() == DType::kDouble) fresh.data<double>()[i] = v;
-    else fresh.data<float>()[i] = static_cast<float>(v);
+    if (old.dtype() == DType::kDouble)
+      fresh.data<double>()[i] = v;
+    else
+      fresh.data<float>()[i] = static_cast<float>(v);
   }
   return fresh;
 }
 
 }  // namespace
 
-absl::StatusOr<std::vector<std::string>> ReplaceHead(Graph* graph, const std::string& output, int64_t classes,
-                                                     uint64_t seed) {
+absl::StatusOr<std::vector<std::string>> ReplaceHead(Graph* graph, const std::string& output,
+                                                     int64_t classes, uint64_t seed) {
   ONWARD_ASSIGN_OR_RETURN(Head head, FindHead(graph, output));
   std::mt19937_64 random(seed);
   std::vector<std::string> replaced;
   auto replace = [&](const std::string& name, int axis, bool zero) {
     Tensor& old = graph->initializers.at(name);
     if (old.dtype() != DType::kFloat && old.dtype() != DType::kDouble) {
-      return absl::UnimplementedError(absl::StrCat("--head: '", name, "' is ", DTypeName(old.dtype())));
+      return absl::UnimplementedError(
+          absl::StrCat("--head: '", name, "' is ", DTypeName(old.dtype())));
     }
     old = NewWeight(old, axis, classes, zero, &random);
     graph->types[name] = ValueType::Of(old.dtype(), old.shape());
@@ -107,8 +115,10 @@ absl::StatusOr<std::vector<std::string>> ReplaceHead(Graph* graph, const std::st
   // Declared types downstream of the head no longer hold.
   for (auto it = graph->types.begin(); it != graph->types.end();) {
     const bool source = graph->IsInput(it->first) || graph->initializers.contains(it->first);
-    if (source) ++it;
-    else graph->types.erase(it++);
+    if (source)
+      ++it;
+    else
+      graph->types.erase(it++);
   }
   for (NamedType& out : graph->outputs) {
     if (out.name == output && out.type.has_rank) {

@@ -42,7 +42,8 @@ absl::StatusOr<TrainingSpec> ImportTraining(const Model& model) {
     auto read = [&](const onnx::GraphProto& proto, const char* what, Graph* graph) {
       auto parsed = OtherGraph(model, proto);
       if (!parsed.ok()) {
-        return Annotate(parsed.status(), absl::StrCat("'", model.path(), "', training_info[", index, "].", what));
+        return Annotate(parsed.status(),
+                        absl::StrCat("'", model.path(), "', training_info[", index, "].", what));
       }
       *graph = *std::move(parsed);
       CompleteDomains(graph);

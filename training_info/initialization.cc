@@ -20,7 +20,8 @@ Use FindUse(const Graph& graph, std::string value) {
   for (const Node& node : graph.nodes) {
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       if (node.inputs[i] != value) continue;
-      const bool passes = node.Is("Reshape") || node.Is("Identity") || node.Is("Transpose") || node.Is("Cast");
+      const bool passes =
+          node.Is("Reshape") || node.Is("Identity") || node.Is("Transpose") || node.Is("Cast");
       if (passes && i == 0) {
         value = node.outputs[0];
         break;
@@ -55,7 +56,8 @@ Node RandomNode(const std::string& output, const Tensor& like, double bound, boo
   return node;
 }
 
-Node FillNode(const std::string& output, const std::string& shape_value, const Tensor& like, double value) {
+Node FillNode(const std::string& output, const std::string& shape_value, const Tensor& like,
+              double value) {
   Node node;
   node.op_type = "ConstantOfShape";
   node.inputs = {shape_value};
@@ -75,7 +77,8 @@ Node ConstantNode(const std::string& output, Tensor value) {
 }  // namespace
 
 void AddInitialization(const Graph& graph, const std::vector<std::string>& weights,
-                       const std::vector<std::pair<std::string, Tensor>>& states, TrainingEntry* entry) {
+                       const std::vector<std::pair<std::string, Tensor>>& states,
+                       TrainingEntry* entry) {
   Graph& init = entry->initialization;
   init.name = "initialization";
   init.opsets = graph.opsets;
@@ -97,13 +100,16 @@ void AddInitialization(const Graph& graph, const std::vector<std::string>& weigh
     const std::string value = bind(name, weight);
     if (weight.shape().rank() >= 2 && use.op != "Add" && use.op != "Sub" && use.op != "PRelu") {
       const bool embedding = use.op == "Gather";
-      const double bound = embedding ? 0.02 : 1 / std::sqrt(static_cast<double>(std::max<int64_t>(1, FanIn(use, weight.shape()))));
+      const double bound = embedding ? 0.02
+                                     : 1 / std::sqrt(static_cast<double>(
+                                               std::max<int64_t>(1, FanIn(use, weight.shape()))));
       init.nodes.push_back(RandomNode(value, weight, bound, embedding));
       continue;
     }
-    const bool scale = (use.op == "BatchNormalization" || use.op == "LayerNormalization" ||
-                        use.op == "InstanceNormalization" || use.op == "GroupNormalization" || use.op == "Mul") &&
-                       use.input <= 1;
+    const bool scale =
+        (use.op == "BatchNormalization" || use.op == "LayerNormalization" ||
+         use.op == "InstanceNormalization" || use.op == "GroupNormalization" || use.op == "Mul") &&
+        use.input <= 1;
     fill(value, weight, scale ? 1 : use.op == "PRelu" ? 0.25 : 0);
   }
   for (const auto& [name, start] : states) {

@@ -37,11 +37,13 @@ const OperatorSet& Operators() {
 }
 
 absl::StatusOr<Function> FileFunction(const Node& call) {
-  ONWARD_ASSIGN_OR_RETURN(Graph body, Functions().Instantiate(call, {}, nullptr, kOldestWrittenOpset));
+  ONWARD_ASSIGN_OR_RETURN(Graph body,
+                          Functions().Instantiate(call, {}, nullptr, kOldestWrittenOpset));
   for (NamedType& v : body.inputs) v.type = {};
   body.types.clear();
   Function function{std::move(body), {}, {}};
-  for (const auto& [name, attribute] : call.attributes) function.required_attributes.push_back(name);
+  for (const auto& [name, attribute] : call.attributes)
+    function.required_attributes.push_back(name);
   return function;
 }
 

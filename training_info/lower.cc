@@ -44,7 +44,9 @@ std::vector<bool> DependOn(const std::vector<Node>& nodes, NameSet roots) {
     for (size_t i = 0; i < nodes.size(); ++i) {
       if (depends[i]) continue;
       const std::vector<std::string> reads = Reads(nodes[i]);
-      if (std::none_of(reads.begin(), reads.end(), [&](const std::string& r) { return roots.contains(r); })) continue;
+      if (std::none_of(reads.begin(), reads.end(),
+                       [&](const std::string& r) { return roots.contains(r); }))
+        continue;
       depends[i] = changed = true;
       roots.insert(nodes[i].outputs.begin(), nodes[i].outputs.end());
     }
@@ -54,25 +56,30 @@ std::vector<bool> DependOn(const std::vector<Node>& nodes, NameSet roots) {
 
 absl::Status CheckGradientNode(const Node& node, const Graph& graph, const NameSet& known) {
   const std::vector<std::string> xs = node.Strings("xs"), zs = node.Strings("zs");
-  if (xs.empty()) return absl::InvalidArgumentError(absl::StrCat(node.Describe(), ": attribute xs names no tensor"));
+  if (xs.empty())
+    return absl::InvalidArgumentError(
+        absl::StrCat(node.Describe(), ": attribute xs names no tensor"));
   if (node.inputs.size() != xs.size() + zs.size()) {
     return absl::InvalidArgumentError(absl::StrCat(node.Describe(), ": has ", node.inputs.size(),
-                                                   " inputs, but xs and zs name ", xs.size() + zs.size(), " tensors"));
+                                                   " inputs, but xs and zs name ",
+                                                   xs.size() + zs.size(), " tensors"));
   }
   if (node.outputs.size() > xs.size()) {
-    return absl::InvalidArgumentError(absl::StrCat(node.Describe(), ": has more outputs than xs has names"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(node.Describe(), ": has more outputs than xs has names"));
   }
   for (const std::string& name : NamedBy(node)) {
     if (!known.contains(name)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(node.Describe(), ": names tensor '", name, "', which the graph does not have"));
+      return absl::InvalidArgumentError(absl::StrCat(node.Describe(), ": names tensor '", name,
+                                                     "', which the graph does not have"));
     }
   }
   for (const std::string& x : xs) {
     const ValueType* type = graph.TypeOf(x);
     if (type != nullptr && type->dtype != DType::kUndefined && !IsFloating(type->dtype)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(node.Describe(), ": '", x, "' is ", type->ToString(), "; only float tensors have gradients"));
+      return absl::InvalidArgumentError(absl::StrCat(node.Describe(), ": '", x, "' is ",
+                                                     type->ToString(),
+                                                     "; only float tensors have gradients"));
     }
   }
   return absl::OkStatus();
@@ -81,16 +88,17 @@ absl::Status CheckGradientNode(const Node& node, const Graph& graph, const NameS
 // Appends a copy of the part of `graph` between the named tensors and y, reading
 // `substitutes` in their place. Returns the copy's name of y.
 absl::StatusOr<std::string> CloneBetween(const std::vector<std::string>& names,
-                                         const std::vector<std::string>& substitutes, const std::string& y,
-                                         const Node& gradient, const std::string& prefix, Graph* graph) {
+                                         const std::vector<std::string>& substitutes,
+                                         const std::string& y, const Node& gradient,
+                                         const std::string& prefix, Graph* graph) {
   Function between;
   for (const std::string& name : names) between.body.inputs.push_back({name, {}});
   const NameSet held(names.begin(), names.end());
   NameSet affected = held;
   for (const Node& node : graph->nodes) {
     const std::vector<std::string> reads = AllInputs(node);
-    const bool reads_affected =
-        std::any_of(reads.begin(), reads.end(), [&](const std::string& r) { return affected.contains(r); });
+    const bool reads_affected = std::any_of(
+        reads.begin(), reads.end(), [&](const std::string& r) { return affected.contains(r); });
     const bool produces_held = std::any_of(node.outputs.begin(), node.outputs.end(),
                                            [&](const std::string& o) { return held.contains(o); });
     if (!reads_affected || produces_held) continue;
@@ -144,7 +152,8 @@ absl::Status ExpandOne(const Node& gradient, int number, const NameSet& taken, G
   for (size_t i = 0; i < gradient.outputs.size(); ++i) {
     if (gradient.outputs[i].empty()) continue;
     graph->nodes.push_back(IdentityNode(result->values[i], gradient.outputs[i]));
-    if (const ValueType* type = graph->TypeOf(result->values[i])) graph->types[gradient.outputs[i]] = *type;
+    if (const ValueType* type = graph->TypeOf(result->values[i]))
+      graph->types[gradient.outputs[i]] = *type;
   }
   return absl::OkStatus();
 }
@@ -173,21 +182,25 @@ absl::StatusOr<Graph> ExpandGradients(const Graph& graph) {
       if (chosen >= 0) continue;
       NameSet others;
       for (size_t j = 0; j < work.nodes.size(); ++j) {
-        if (j != i && IsGradient(work.nodes[j])) others.insert(work.nodes[j].outputs.begin(), work.nodes[j].outputs.end());
+        if (j != i && IsGradient(work.nodes[j]))
+          others.insert(work.nodes[j].outputs.begin(), work.nodes[j].outputs.end());
       }
       if (!DependOn(work.nodes, others)[i]) chosen = static_cast<int>(i);
     }
     if (remaining == 0) break;
-    if (chosen < 0) return absl::InvalidArgumentError("Gradient nodes depend on each other in a circle");
+    if (chosen < 0)
+      return absl::InvalidArgumentError("Gradient nodes depend on each other in a circle");
     const Node gradient = work.nodes[chosen];
     NameSet known;
     for (const NamedType& v : work.inputs) known.insert(v.name);
     for (const auto& [name, tensor] : work.initializers) known.insert(name);
     for (const Node& n : work.nodes) known.insert(n.outputs.begin(), n.outputs.end());
     ONWARD_RETURN_IF_ERROR(CheckGradientNode(gradient, work, known));
-    const std::vector<bool> later = DependOn(work.nodes, NameSet(gradient.outputs.begin(), gradient.outputs.end()));
+    const std::vector<bool> later =
+        DependOn(work.nodes, NameSet(gradient.outputs.begin(), gradient.outputs.end()));
     if (later[chosen]) {
-      return absl::InvalidArgumentError(absl::StrCat(gradient.Describe(), ": depends on its own outputs"));
+      return absl::InvalidArgumentError(
+          absl::StrCat(gradient.Describe(), ": depends on its own outputs"));
     }
     std::vector<Node> before, after;
     for (size_t i = 0; i < work.nodes.size(); ++i) {
@@ -227,12 +240,14 @@ absl::StatusOr<Graph> InlineOwnFunctions(const Graph& graph) {
     }
     std::vector<InputFact> facts(node.inputs.size());
     for (size_t i = 0; i < facts.size(); ++i) facts[i].type = out.TypeOf(node.inputs[i]);
-    ONWARD_ASSIGN_OR_RETURN(std::optional<Function> body, Operators().FunctionBody(node, facts, out.opsets));
+    ONWARD_ASSIGN_OR_RETURN(std::optional<Function> body,
+                            Operators().FunctionBody(node, facts, out.opsets));
     if (!body.has_value()) {
       return absl::NotFoundError(absl::StrCat(node.Describe(), ": no such function"));
     }
-    ONWARD_ASSIGN_OR_RETURN(std::vector<Node> expanded,
-                            ExpandCall(*body, node, absl::StrCat(node.outputs[0], "__", number++, "_")));
+    ONWARD_ASSIGN_OR_RETURN(
+        std::vector<Node> expanded,
+        ExpandCall(*body, node, absl::StrCat(node.outputs[0], "__", number++, "_")));
     for (Node& n : expanded) nodes.push_back(std::move(n));
   }
   out.nodes = std::move(nodes);

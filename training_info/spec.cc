@@ -13,7 +13,8 @@ std::set<std::string> TrainingSpec::StateVariables() const {
 }
 
 const Tensor* TrainingSpec::FindInitializer(const std::string& name) const {
-  if (auto it = inference.initializers.find(name); it != inference.initializers.end()) return &it->second;
+  if (auto it = inference.initializers.find(name); it != inference.initializers.end())
+    return &it->second;
   for (const TrainingEntry& entry : entries) {
     auto it = entry.algorithm.initializers.find(name);
     if (it != entry.algorithm.initializers.end()) return &it->second;

@@ -38,11 +38,13 @@ void Restore(const Variables& saved, Variables* variables) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<TrainingModel>> TrainingModel::Create(Model model, const Device& device) {
+absl::StatusOr<std::unique_ptr<TrainingModel>> TrainingModel::Create(Model model,
+                                                                     const Device& device) {
   if (!model.has_training()) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "'", model.path(), "' has no training_info; make it trainable first: onward make-trainable ", model.path(),
-        " -o OUT --loss cross_entropy --optimizer adamw"));
+    return absl::FailedPreconditionError(
+        absl::StrCat("'", model.path(),
+                     "' has no training_info; make it trainable first: onward make-trainable ",
+                     model.path(), " -o OUT --loss cross_entropy --optimizer adamw"));
   }
   auto trainer = std::unique_ptr<TrainingModel>(new TrainingModel(std::move(model), device));
   const std::string where = absl::StrCat("'", trainer->model_.path(), "'");
@@ -51,7 +53,8 @@ absl::StatusOr<std::unique_ptr<TrainingModel>> TrainingModel::Create(Model model
   for (int k = 0; k < trainer->entries(); ++k) {
     ONWARD_ASSIGN_OR_RETURN(Graph combined, Combine(trainer->spec_, k));
     auto lowered = Lower(combined, trainer->spec_.StateVariables());
-    if (!lowered.ok()) return Annotate(lowered.status(), absl::StrCat(where, ", training_info[", k, "]"));
+    if (!lowered.ok())
+      return Annotate(lowered.status(), absl::StrCat(where, ", training_info[", k, "]"));
     trainer->lowered_.push_back(*std::move(lowered));
   }
   ONWARD_ASSIGN_OR_RETURN(trainer->variables_, CurrentValues(trainer->spec_));
@@ -73,14 +76,16 @@ absl::Status TrainingModel::Initialize() {
     RunOptions run;
     run.random = random_;
     auto values = session.Run({}, nullptr, run);
-    if (!values.ok()) return Annotate(values.status(), absl::StrCat("training_info[", k, "].initialization"));
+    if (!values.ok())
+      return Annotate(values.status(), absl::StrCat("training_info[", k, "].initialization"));
     for (const Binding& b : entry.initialization_bindings) {
       const Tensor& value = values->at(b.value);
       Tensor& variable = fresh.at(b.variable);
       if (value.dtype() != variable.dtype() || value.shape() != variable.shape()) {
-        return absl::InvalidArgumentError(absl::StrCat(
-            "training_info[", k, "].initialization_binding: '", b.variable, "' is ", DTypeName(variable.dtype()),
-            variable.shape().ToString(), ", but '", b.value, "' is ", DTypeName(value.dtype()), value.shape().ToString()));
+        return absl::InvalidArgumentError(
+            absl::StrCat("training_info[", k, "].initialization_binding: '", b.variable, "' is ",
+                         DTypeName(variable.dtype()), variable.shape().ToString(), ", but '",
+                         b.value, "' is ", DTypeName(value.dtype()), value.shape().ToString()));
       }
       std::memcpy(variable.raw(), value.raw(), variable.bytes());
     }
@@ -89,13 +94,15 @@ absl::Status TrainingModel::Initialize() {
   return absl::OkStatus();
 }
 
-CompileOptions TrainingModel::StepOptions(int entry, const std::vector<std::string>& outputs) const {
+CompileOptions TrainingModel::StepOptions(int entry,
+                                          const std::vector<std::string>& outputs) const {
   CompileOptions options;
   options.device = &device_;
   options.operators = &Operators();
   const std::set<std::string> state = spec_.StateVariables();
   options.variables.insert(state.begin(), state.end());
-  for (const Binding& b : spec_.entries[entry].update_bindings) options.updates.emplace_back(b.variable, b.value);
+  for (const Binding& b : spec_.entries[entry].update_bindings)
+    options.updates.emplace_back(b.variable, b.value);
   const Graph& graph = lowered_[entry];
   for (const std::string& name : outputs) {
     if (graph.IsOutput(name)) options.outputs.push_back(name);
@@ -109,7 +116,8 @@ CompileOptions TrainingModel::StepOptions(int entry, const std::vector<std::stri
   return options;
 }
 
-TrainingModel::Program& TrainingModel::StepProgram(int entry, const std::vector<std::string>& outputs) {
+TrainingModel::Program& TrainingModel::StepProgram(int entry,
+                                                   const std::vector<std::string>& outputs) {
   auto& program = programs_[{entry, outputs}];
   if (program == nullptr) {
     program = std::make_unique<Program>(
@@ -125,7 +133,8 @@ absl::StatusOr<Executor*> TrainingModel::PrepareStep(int entry, const TensorMap&
   return StepProgram(entry, outputs).session.Prepare(types);
 }
 
-std::vector<NamedType> TrainingModel::StepInputs(int entry, const std::vector<std::string>& outputs) const {
+std::vector<NamedType> TrainingModel::StepInputs(int entry,
+                                                 const std::vector<std::string>& outputs) const {
   std::vector<NamedType> inputs;
   for (int k = 0; k < entries(); ++k) {
     if (entry >= 0 && k != entry) continue;
@@ -143,7 +152,8 @@ std::vector<NamedType> TrainingModel::StepInputs(int entry, const std::vector<st
       for (std::string& v : AllInputs(node)) read.insert(std::move(v));
     }
     for (const NamedType& in : lowered_[k].FeedInputs()) {
-      const bool listed = std::any_of(inputs.begin(), inputs.end(), [&](const NamedType& t) { return t.name == in.name; });
+      const bool listed = std::any_of(inputs.begin(), inputs.end(),
+                                      [&](const NamedType& t) { return t.name == in.name; });
       if (!listed && read.contains(in.name)) inputs.push_back(in);
     }
   }
@@ -156,7 +166,8 @@ absl::StatusOr<TensorMap> TrainingModel::RunEntry(int entry, const TensorMap& fe
   Program& program = StepProgram(entry, outputs);
   for (const auto& [name, tensor] : feeds) {
     if (variables_.contains(name)) {
-      return absl::InvalidArgumentError(absl::StrCat("'", name, "' is a state variable; a step does not take it as input"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("'", name, "' is a state variable; a step does not take it as input"));
     }
   }
   TensorMap relevant;
@@ -174,7 +185,8 @@ absl::StatusOr<TensorMap> TrainingModel::RunEntry(int entry, const TensorMap& fe
   run.cancel = cancel;
   auto result = program.session.Run(relevant, &variables_, run);
   if (!result.ok()) {
-    return entries() > 1 ? Annotate(result.status(), absl::StrCat("training_info[", entry, "]")) : result.status();
+    return entries() > 1 ? Annotate(result.status(), absl::StrCat("training_info[", entry, "]"))
+                         : result.status();
   }
   return result;
 }
@@ -183,15 +195,16 @@ absl::StatusOr<TensorMap> TrainingModel::StepEntry(int entry, const TensorMap& f
                                                    const std::vector<std::string>& outputs,
                                                    const std::atomic<bool>* cancel) {
   if (entry < 0 || entry >= entries()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("there is no training_info[", entry, "]: the model has ", entries(), " entries"));
+    return absl::InvalidArgumentError(absl::StrCat("there is no training_info[", entry,
+                                                   "]: the model has ", entries(), " entries"));
   }
   auto result = RunEntry(entry, feeds, outputs, cancel);
   if (result.ok()) ++random_.step;
   return result;
 }
 
-absl::StatusOr<TensorMap> TrainingModel::Step(const TensorMap& feeds, const std::vector<std::string>& outputs,
+absl::StatusOr<TensorMap> TrainingModel::Step(const TensorMap& feeds,
+                                              const std::vector<std::string>& outputs,
                                               const std::atomic<bool>* cancel) {
   // With one entry a failed run has changed nothing; with several, earlier
   // entries may have assigned already.

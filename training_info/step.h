@@ -19,7 +19,8 @@ namespace onward {
 // for.
 inline constexpr char kMetaLoss[] = "onward.loss_value";      // name of the scalar loss
 inline constexpr char kMetaOutput[] = "onward.output_value";  // what the loss compares with labels
-inline constexpr char kMetaTrainOutput[] = "onward.training_output_value";  // the same in training mode
+inline constexpr char kMetaTrainOutput[] =
+    "onward.training_output_value";  // the same in training mode
 inline constexpr char kMetaLabel[] = "onward.label_input";
 inline constexpr char kMetaRandomSeed[] = "onward.random_seed";
 inline constexpr char kMetaRandomStep[] = "onward.random_step";
@@ -35,7 +36,8 @@ class TrainingModel {
   // One iteration: every entry in order, each followed by its assignments.
   // `outputs` names what to return; empty: all outputs of the training graphs.
   // If an entry fails, the state is as before the iteration.
-  absl::StatusOr<TensorMap> Step(const TensorMap& feeds, const std::vector<std::string>& outputs = {},
+  absl::StatusOr<TensorMap> Step(const TensorMap& feeds,
+                                 const std::vector<std::string>& outputs = {},
                                  const std::atomic<bool>* cancel = nullptr);
   // One entry alone, as a step of its own; the caller minds the order.
   absl::StatusOr<TensorMap> StepEntry(int entry, const TensorMap& feeds,
@@ -46,7 +48,8 @@ class TrainingModel {
 
   int entries() const { return static_cast<int>(spec_.entries.size()); }
   // What a step has to be fed (entry -1: all entries), pruned to what is read.
-  std::vector<NamedType> StepInputs(int entry = -1, const std::vector<std::string>& outputs = {}) const;
+  std::vector<NamedType> StepInputs(int entry = -1,
+                                    const std::vector<std::string>& outputs = {}) const;
   const Graph& lowered(int entry) const { return lowered_[entry]; }
   const TrainingSpec& spec() const { return spec_; }
   const Model& model() const { return model_; }
@@ -61,7 +64,8 @@ class TrainingModel {
   absl::StatusOr<Model> Export() const;
 
   // For `bench`: the plan of an entry for these feeds.
-  absl::StatusOr<Executor*> PrepareStep(int entry, const TensorMap& feeds, const std::vector<std::string>& outputs);
+  absl::StatusOr<Executor*> PrepareStep(int entry, const TensorMap& feeds,
+                                        const std::vector<std::string>& outputs);
 
  private:
   TrainingModel(Model model, const Device& device) : model_(std::move(model)), device_(device) {}
@@ -72,7 +76,8 @@ class TrainingModel {
   };
   CompileOptions StepOptions(int entry, const std::vector<std::string>& outputs) const;
   Program& StepProgram(int entry, const std::vector<std::string>& outputs);
-  absl::StatusOr<TensorMap> RunEntry(int entry, const TensorMap& feeds, const std::vector<std::string>& outputs,
+  absl::StatusOr<TensorMap> RunEntry(int entry, const TensorMap& feeds,
+                                     const std::vector<std::string>& outputs,
                                      const std::atomic<bool>* cancel);
 
   Model model_;

@@ -9,7 +9,9 @@
 namespace onward {
 namespace {
 
-bool IsNormalization(const Node& node) { return node.Is("BatchNormalization") && node.Int("training_mode", 0) == 0; }
+bool IsNormalization(const Node& node) {
+  return node.Is("BatchNormalization") && node.Int("training_mode", 0) == 0;
+}
 bool IsDropout(const Node& node) { return node.Is("Dropout"); }
 
 Graph Needed(const Graph& graph, const std::string& output) {
@@ -36,8 +38,9 @@ TrainingForward CopyForward(const Graph& graph, const std::string& output) {
   std::string training_flag;
   for (const Node& node : Needed(graph, output).nodes) {
     const bool changes = IsNormalization(node) || IsDropout(node);
-    const bool reads_changed = std::any_of(node.inputs.begin(), node.inputs.end(),
-                                           [&](const std::string& v) { return renamed.contains(v); });
+    const bool reads_changed =
+        std::any_of(node.inputs.begin(), node.inputs.end(),
+                    [&](const std::string& v) { return renamed.contains(v); });
     if (!changes && !reads_changed) continue;
     Node copy = node;
     if (!copy.name.empty()) copy.name = absl::StrCat(copy.name, "__train");
@@ -49,7 +52,8 @@ TrainingForward CopyForward(const Graph& graph, const std::string& output) {
       copy.attributes["training_mode"] = 1;
       copy.outputs.resize(3);
       for (int i = 1; i <= 2; ++i) {
-        copy.outputs[i] = absl::StrCat(copy.outputs[0], i == 1 ? "__running_mean" : "__running_var");
+        copy.outputs[i] =
+            absl::StrCat(copy.outputs[0], i == 1 ? "__running_mean" : "__running_var");
         if (graph.initializers.contains(node.inputs[2 + i])) {
           forward.statistics.push_back({node.inputs[2 + i], copy.outputs[i]});
         }

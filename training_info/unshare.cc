@@ -29,7 +29,8 @@ std::vector<std::string> UnshareInitializers(Graph* graph, const std::vector<std
   std::map<std::string, int> readers;
   for (const std::string& name : names) {
     auto it = graph->initializers.find(name);
-    if (it != graph->initializers.end() && IsFloating(it->second.dtype()) && AllEqual(it->second)) readers[name] = 0;
+    if (it != graph->initializers.end() && IsFloating(it->second.dtype()) && AllEqual(it->second))
+      readers[name] = 0;
   }
   absl::flat_hash_set<std::string> taken;
   for (const auto& [name, tensor] : graph->initializers) taken.insert(name);
@@ -52,7 +53,8 @@ std::vector<std::string> UnshareInitializers(Graph* graph, const std::vector<std
       auto it = readers.find(input);
       if (it == readers.end() || ++it->second == 1) continue;
       std::string copy;
-      for (int k = it->second; copy.empty() || taken.contains(copy); ++k) copy = absl::StrCat(it->first, "__", k);
+      for (int k = it->second; copy.empty() || taken.contains(copy); ++k)
+        copy = absl::StrCat(it->first, "__", k);
       taken.insert(copy);
       add_copy(it->first, copy);
       input = copy;

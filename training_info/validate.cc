@@ -22,7 +22,9 @@ using Findings = std::vector<Finding>;
 
 constexpr char kMendFunction[] = "mend the function or its call";
 
-std::string Place(int entry, const std::string& what) { return absl::StrCat("training_info[", entry, "].", what); }
+std::string Place(int entry, const std::string& what) {
+  return absl::StrCat("training_info[", entry, "].", what);
+}
 
 absl::flat_hash_set<std::string> NamesOf(const std::vector<NamedType>& values) {
   absl::flat_hash_set<std::string> names;
@@ -34,9 +36,10 @@ absl::flat_hash_set<std::string> NamesOf(const std::vector<NamedType>& values) {
 void CheckInitializationInputs(const TrainingEntry& entry, int k, Findings* f) {
   for (const NamedType& in : entry.initialization.inputs) {
     if (entry.initialization.initializers.contains(in.name)) continue;
-    f->push_back({"initialization-input", Place(k, "initialization"),
-                  absl::StrCat("has the input '", in.name, "'; an initialization graph takes no inputs"),
-                  "compute it inside, for example with a random operator"});
+    f->push_back(
+        {"initialization-input", Place(k, "initialization"),
+         absl::StrCat("has the input '", in.name, "'; an initialization graph takes no inputs"),
+         "compute it inside, for example with a random operator"});
   }
 }
 
@@ -50,14 +53,16 @@ void CheckUniqueKeys(const TrainingSpec& spec, Findings* f) {
       auto [it, inserted] = updated.emplace(b.variable, entry);
       if (inserted) continue;
       f->push_back({"duplicate-key", Place(entry, "update_binding"),
-                    absl::StrCat("assigns '", b.variable, "' again (first in training_info[", it->second, "])"),
+                    absl::StrCat("assigns '", b.variable, "' again (first in training_info[",
+                                 it->second, "])"),
                     "keep one binding per variable"});
     }
     std::set<std::string> initialized;
     for (const Binding& b : spec.entries[k].initialization_bindings) {
       if (initialized.insert(b.variable).second) continue;
       f->push_back({"duplicate-key", Place(entry, "initialization_binding"),
-                    absl::StrCat("assigns '", b.variable, "' twice"), "keep one binding per variable"});
+                    absl::StrCat("assigns '", b.variable, "' twice"),
+                    "keep one binding per variable"});
     }
   }
 }
@@ -67,16 +72,20 @@ void CheckUniqueKeys(const TrainingSpec& spec, Findings* f) {
 void CheckKeys(const TrainingSpec& spec, int k, Findings* f) {
   const TrainingEntry& entry = spec.entries[k];
   for (const Binding& b : entry.initialization_bindings) {
-    if (spec.inference.initializers.contains(b.variable) || entry.algorithm.initializers.contains(b.variable)) continue;
+    if (spec.inference.initializers.contains(b.variable) ||
+        entry.algorithm.initializers.contains(b.variable))
+      continue;
     f->push_back({"unknown-key", Place(k, "initialization_binding"),
-                  absl::StrCat("'", b.variable, "' is not an initializer of the graph or of this entry's algorithm"),
+                  absl::StrCat("'", b.variable,
+                               "' is not an initializer of the graph or of this entry's algorithm"),
                   "bind an initializer"});
   }
   for (const Binding& b : entry.update_bindings) {
     if (spec.FindInitializer(b.variable) != nullptr) continue;
-    f->push_back({"unknown-key", Place(k, "update_binding"),
-                  absl::StrCat("'", b.variable, "' is not an initializer of the graph or of an algorithm"),
-                  "bind an initializer"});
+    f->push_back(
+        {"unknown-key", Place(k, "update_binding"),
+         absl::StrCat("'", b.variable, "' is not an initializer of the graph or of an algorithm"),
+         "bind an initializer"});
   }
 }
 
@@ -85,7 +94,8 @@ void CheckSparse(const TrainingSpec& spec, int k, Findings* f) {
   auto check = [&](const std::vector<Binding>& bindings, const char* what) {
     for (const Binding& b : bindings) {
       if (!spec.sparse.contains(b.variable)) continue;
-      f->push_back({"sparse-variable", Place(k, what), absl::StrCat("'", b.variable, "' is a sparse initializer"),
+      f->push_back({"sparse-variable", Place(k, what),
+                    absl::StrCat("'", b.variable, "' is a sparse initializer"),
                     "store it as a dense one"});
     }
   };
@@ -98,7 +108,8 @@ void CheckStrings(const TrainingSpec& spec, Findings* f) {
   for (const std::string& name : spec.StateVariables()) {
     const Tensor* variable = spec.FindInitializer(name);
     if (variable == nullptr || variable->dtype() != DType::kString) continue;
-    f->push_back({"string-variable", "training_info", absl::StrCat("a binding names '", name, "', a tensor of strings"),
+    f->push_back({"string-variable", "training_info",
+                  absl::StrCat("a binding names '", name, "', a tensor of strings"),
                   "bind numbers"});
   }
 }
@@ -120,7 +131,8 @@ void CheckValues(const TrainingSpec& spec, int k, Findings* f) {
   for (const Binding& b : entry.initialization_bindings) {
     if (initial.contains(b.value)) continue;
     f->push_back({"unknown-value", Place(k, "initialization_binding"),
-                  absl::StrCat("'", b.value, "' (for '", b.variable, "') is not an output of initialization"),
+                  absl::StrCat("'", b.value, "' (for '", b.variable,
+                               "') is not an output of initialization"),
                   "list it among the graph's outputs"});
   }
   const absl::flat_hash_set<std::string> computed = NamesOf(entry.algorithm.outputs),
@@ -128,7 +140,8 @@ void CheckValues(const TrainingSpec& spec, int k, Findings* f) {
   for (const Binding& b : entry.update_bindings) {
     if (computed.contains(b.value) || inferred.contains(b.value)) continue;
     f->push_back({"unknown-value", Place(k, "update_binding"),
-                  absl::StrCat("'", b.value, "' (for '", b.variable, "') is not an output of algorithm or of the model"),
+                  absl::StrCat("'", b.value, "' (for '", b.variable,
+                               "') is not an output of algorithm or of the model"),
                   "list it among the graph's outputs"});
   }
 }
@@ -142,7 +155,8 @@ void CheckAlgorithmInitializers(const TrainingSpec& spec, Findings* f) {
       auto [it, inserted] = seen.emplace(name, std::make_pair(static_cast<int>(k), &tensor));
       if (inserted || (!bound.contains(name) && Identical(tensor, *it->second.second))) continue;
       f->push_back({"ambiguous-initializer", Place(static_cast<int>(k), "algorithm"),
-                    absl::StrCat("initializer '", name, "' exists in training_info[", it->second.first, "] too"),
+                    absl::StrCat("initializer '", name, "' exists in training_info[",
+                                 it->second.first, "] too"),
                     "give each its own name"});
     }
   }
@@ -156,13 +170,15 @@ void CheckJoin(const TrainingSpec& spec, int k, Findings* f) {
   for (const auto& [name, tensor] : spec.inference.initializers) inference.insert(name);
   if (!UsesGraphCall(algorithm)) {
     for (const NamedType& in : spec.inference.inputs) inference.insert(in.name);
-    for (const Node& node : spec.inference.nodes) inference.insert(node.outputs.begin(), node.outputs.end());
+    for (const Node& node : spec.inference.nodes)
+      inference.insert(node.outputs.begin(), node.outputs.end());
   }
   inference.erase("");
   auto clash = [&](const std::string& name, const char* what) {
     if (!inference.contains(name)) return;
     f->push_back({"name-clash", Place(k, "algorithm"),
-                  absl::StrCat(what, " '", name, "' exists in the inference graph too"), "rename it"});
+                  absl::StrCat(what, " '", name, "' exists in the inference graph too"),
+                  "rename it"});
   };
   for (const NamedType& in : algorithm.inputs) clash(in.name, "input");
   for (const auto& [name, tensor] : algorithm.initializers) clash(name, "initializer");
@@ -179,24 +195,27 @@ void CheckBindingTypes(const TrainingSpec& spec, int k, const Graph& graph,
     const ValueType* value = graph.TypeOf(b.value);
     if (variable == nullptr || value == nullptr || value->dtype == DType::kUndefined) continue;
     const ValueType expected = ValueType::Of(variable->dtype(), variable->shape());
-    bool fits = value->dtype == expected.dtype && (!value->has_rank || value->rank() == expected.rank());
+    bool fits =
+        value->dtype == expected.dtype && (!value->has_rank || value->rank() == expected.rank());
     for (int i = 0; fits && value->has_rank && i < expected.rank(); ++i) {
       fits = !value->dims[i].known() || value->dims[i].value == expected.dims[i].value;
     }
     if (fits) continue;
     f->push_back({"type-mismatch", Place(k, what),
-                  absl::StrCat("'", b.variable, "' is ", expected.ToString(), ", but '", b.value, "' is ",
-                               value->ToString()),
+                  absl::StrCat("'", b.variable, "' is ", expected.ToString(), ", but '", b.value,
+                               "' is ", value->ToString()),
                   "a variable keeps its type and shape"});
   }
 }
 
 // A graph as it will run: its nodes, and the types of what is bound.
-void CheckWhole(const TrainingSpec& spec, int k, const Graph& graph, const std::vector<Binding>& bindings,
-                const char* graph_name, const char* binding_name, Findings* f) {
+void CheckWhole(const TrainingSpec& spec, int k, const Graph& graph,
+                const std::vector<Binding>& bindings, const char* graph_name,
+                const char* binding_name, Findings* f) {
   auto inlined = InlineFunctions(graph);
   if (!inlined.ok()) {
-    f->push_back({"bad-function", Place(k, graph_name), std::string(inlined.status().message()), kMendFunction});
+    f->push_back({"bad-function", Place(k, graph_name), std::string(inlined.status().message()),
+                  kMendFunction});
     return;
   }
   for (Finding& finding : CheckGraph(*inlined)) {
@@ -205,7 +224,8 @@ void CheckWhole(const TrainingSpec& spec, int k, const Graph& graph, const std::
   }
   Graph typed = *std::move(inlined);
   // Types only sharpen the checks; graphs that cannot be typed are judged when run.
-  if (InferTypes(&typed, Operators()).ok()) CheckBindingTypes(spec, k, typed, bindings, binding_name, f);
+  if (InferTypes(&typed, Operators()).ok())
+    CheckBindingTypes(spec, k, typed, bindings, binding_name, f);
 }
 
 void CheckAlgorithm(const TrainingSpec& spec, int k, Findings* f) {
@@ -258,15 +278,17 @@ absl::StatusOr<std::vector<Finding>> CheckModel(const Model& model) {
   ONWARD_ASSIGN_OR_RETURN(TrainingSpec spec, ImportTraining(model));
   Findings findings;
   if (model.has_training() && model.ir_version() < 7) {
-    findings.push_back({"ir-version", "model", absl::StrCat("training_info needs IR version 7, the file says ",
-                                                            model.ir_version()),
-                        "raise ir_version"});
+    findings.push_back(
+        {"ir-version", "model",
+         absl::StrCat("training_info needs IR version 7, the file says ", model.ir_version()),
+         "raise ir_version"});
   }
   for (Finding& finding : ValidateTraining(spec)) findings.push_back(std::move(finding));
   if (!findings.empty()) return findings;
   ONWARD_ASSIGN_OR_RETURN(Graph typed, InlineFunctions(spec.inference));
   if (absl::Status s = InferTypes(&typed, Operators()); !s.ok()) {
-    findings.push_back({"bad-types", "graph", std::string(s.message()), "mend the node's attributes or its inputs' shapes"});
+    findings.push_back({"bad-types", "graph", std::string(s.message()),
+                        "mend the node's attributes or its inputs' shapes"});
   }
   CheckGradients(spec, &findings);
   return findings;

@@ -140,36 +140,43 @@ std::optional<Windows> WindowsOf(GraphBuilder& b, const Node& node, const Expr& 
                                  std::vector<int64_t> kernel) {
   const int axes = x.rank() < 0 ? static_cast<int>(kernel.size()) : x.rank() - 2;
   if (axes < 1) {
-    FailAt(b, node, x.rank() < 0 ? "the rank of X is not known; declare the shape of the input"
-                                 : "X has no spatial axis");
+    FailAt(b, node,
+           x.rank() < 0 ? "the rank of X is not known; declare the shape of the input"
+                        : "X has no spatial axis");
     return std::nullopt;
   }
   if (kernel.empty()) kernel.assign(axes, -1);
   auto strides = Entries(node, "strides", axes, 1, 1);
   auto dilations = Entries(node, "dilations", axes, 1, 1);
   auto pads = Entries(node, "pads", 2 * axes, 0, 0);
-  const bool kernel_fits =
-      static_cast<int>(kernel.size()) == axes &&
-      std::all_of(kernel.begin(), kernel.end(),
-                  [](int64_t k) { return k == -1 || (k >= 1 && k <= INT32_MAX); });
+  const bool kernel_fits = static_cast<int>(kernel.size()) == axes &&
+                           std::all_of(kernel.begin(), kernel.end(), [](int64_t k) {
+                             return k == -1 || (k >= 1 && k <= INT32_MAX);
+                           });
   bool size_fits = true;  // a tensor has at most 2^48 elements (CheckedElements)
   for (int i = 0; i < axes; ++i) size_fits &= x.dim(2 + i) <= (int64_t{1} << 48);
   if (!strides || !dilations || !pads || !kernel_fits || !size_fits) {
-    FailAt(b, node, absl::StrCat("kernel_shape, strides, dilations or pads do not fit ", axes,
-                                 " spatial axes"));
+    FailAt(b, node,
+           absl::StrCat("kernel_shape, strides, dilations or pads do not fit ", axes,
+                        " spatial axes"));
     return std::nullopt;
   }
-  Windows w = {std::move(kernel), *strides, *dilations,
-               {pads->begin(), pads->begin() + axes}, {pads->begin() + axes, pads->end()}};
+  Windows w = {std::move(kernel),
+               *strides,
+               *dilations,
+               {pads->begin(), pads->begin() + axes},
+               {pads->begin() + axes, pads->end()}};
   const std::string auto_pad = node.String("auto_pad", "NOTSET");
   if (auto_pad == "NOTSET") return w;
   w.pads_begin.assign(axes, 0);
   w.pads_end.assign(axes, 0);
   if (auto_pad == "VALID") return w;
   if (!ResolveSame(x, auto_pad == "SAME_UPPER", &w)) {
-    FailAt(b, node, absl::StrCat("auto_pad=", auto_pad, " with a stride needs the kernel's and the "
-                                 "input's spatial size, which are not known; declare the shape of "
-                                 "the model's input or give explicit pads"));
+    FailAt(b, node,
+           absl::StrCat("auto_pad=", auto_pad,
+                        " with a stride needs the kernel's and the "
+                        "input's spatial size, which are not known; declare the shape of "
+                        "the model's input or give explicit pads"));
     return std::nullopt;
   }
   return w;
@@ -200,8 +207,8 @@ Expr TransposedConv(const Expr& dy, const Expr& w, const Windows& windows, int64
   Windows open_ended = windows;
   open_ended.pads_end.assign(axes, 0);
   Expr dx = b.Op("ConvTranspose", {dy, w}, open_ended.AsAttributes(group));
-  Expr pads = Concat({b.Ints(std::vector<int64_t>(axes, 0)),
-                      DimsOf(x, 2, 2 + axes) - DimsOf(dx, 2, 2 + axes)}, 0);
+  Expr pads = Concat(
+      {b.Ints(std::vector<int64_t>(axes, 0)), DimsOf(x, 2, 2 + axes) - DimsOf(dx, 2, 2 + axes)}, 0);
   return b.Op("Pad", {dx, pads, Expr(), b.Ints(AxesRange(2, 2 + axes))});
 }
 
@@ -219,8 +226,8 @@ Expr SpreadWindows(const Expr& dy, const Windows& windows, const Expr& x) {
 }
 
 void RegisterConvFunctions(FunctionLibrary& library) {
-  const std::vector<std::string> attributes = {"auto_pad", "dilations", "group",
-                                               "kernel_shape", "pads", "strides"};
+  const std::vector<std::string> attributes = {"auto_pad",     "dilations", "group",
+                                               "kernel_shape", "pads",      "strides"};
   library.Add("ConvInputGrad", {.body = ConvInputGrad,
                                 .output_like = {2},
                                 .shape_only = {2},

@@ -47,16 +47,12 @@ void RegisterIndexFunctions(FunctionLibrary& library) {
                              .shape_only = {2},
                              .attributes = {"axis"},
                              .required = 3});
-  library.Add("ClipGrad", {.body = ClipGrad,
-                           .output_like = {1},
-                           .shape_only = {},
-                           .attributes = {},
-                           .required = 3});
-  library.Add("ReluGrad", {.body = ReluGrad,
-                           .output_like = {1},
-                           .shape_only = {},
-                           .attributes = {},
-                           .required = 2});
+  library.Add(
+      "ClipGrad",
+      {.body = ClipGrad, .output_like = {1}, .shape_only = {}, .attributes = {}, .required = 3});
+  library.Add(
+      "ReluGrad",
+      {.body = ReluGrad, .output_like = {1}, .shape_only = {}, .attributes = {}, .required = 2});
 }
 
 }  // namespace onward

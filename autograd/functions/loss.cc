@@ -88,12 +88,11 @@ void RegisterLossFunctions(FunctionLibrary& library) {
                                               .shape_only = {},
                                               .attributes = {"ignore_index", "reduction"},
                                               .required = 3});
-  library.Add("NegativeLogLikelihoodLossGrad",
-              {.body = NegativeLogLikelihoodLossGrad,
-               .output_like = {1},
-               .shape_only = {1},
-               .attributes = {"ignore_index", "reduction"},
-               .required = 3});
+  library.Add("NegativeLogLikelihoodLossGrad", {.body = NegativeLogLikelihoodLossGrad,
+                                                .output_like = {1},
+                                                .shape_only = {1},
+                                                .attributes = {"ignore_index", "reduction"},
+                                                .required = 3});
 }
 
 }  // namespace onward

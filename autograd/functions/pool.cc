@@ -16,8 +16,8 @@ constexpr int64_t kMostKnownCounts = 4096;
 // whole tensor x.
 std::vector<Expr> MaxPoolGrad(GraphBuilder& b, const Node& call, const std::vector<Expr>& in) {
   const Expr &dy = in[0], &x = in[1];
-  Attributes attributes = Pick(
-      call, {"auto_pad", "ceil_mode", "dilations", "kernel_shape", "pads", "strides"});
+  Attributes attributes =
+      Pick(call, {"auto_pad", "ceil_mode", "dilations", "kernel_shape", "pads", "strides"});
   Expr largest = b.Ops("MaxPool", {x}, 2, attributes)[1];
   return {AddAtPositions(dy, largest, x)};
 }
@@ -118,13 +118,12 @@ void RegisterPoolFunctions(FunctionLibrary& library) {
                               .attributes = {"auto_pad", "ceil_mode", "dilations", "kernel_shape",
                                              "pads", "storage_order", "strides"},
                               .required = 2});
-  library.Add("AveragePoolGrad",
-              {.body = AveragePoolGrad,
-               .output_like = {1},
-               .shape_only = {1},
-               .attributes = {"auto_pad", "ceil_mode", "count_include_pad", "dilations",
-                              "kernel_shape", "pads", "strides"},
-               .required = 2});
+  library.Add("AveragePoolGrad", {.body = AveragePoolGrad,
+                                  .output_like = {1},
+                                  .shape_only = {1},
+                                  .attributes = {"auto_pad", "ceil_mode", "count_include_pad",
+                                                 "dilations", "kernel_shape", "pads", "strides"},
+                                  .required = 2});
   library.Add("GlobalAveragePoolGrad", {.body = GlobalAveragePoolGrad,
                                         .output_like = {1},
                                         .shape_only = {1},

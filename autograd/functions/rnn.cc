@@ -31,9 +31,7 @@ Expr Rows(const Expr& m, int n, int first, int last) {
 }
 
 // a = W x + R h of all gates of all steps.
-Expr PlainGates(const RnnValues& v) {
-  return Linear(v.x, v.w, v.wb, v.rb) + Linear(v.last, v.r);
-}
+Expr PlainGates(const RnnValues& v) { return Linear(v.x, v.w, v.wb, v.rb) + Linear(v.last, v.r); }
 
 // z and r as above; the candidate sees (r * h) R, or with linear_before_reset
 // r * q, q = h R + Rb, which is kept too.
@@ -129,9 +127,11 @@ absl::StatusOr<std::vector<ValueType>> RnnTrainingTypes(const Node& call,
   const Dim hidden = r->dims[2];
   for (size_t i = rnn->standard_outputs(); i < types.size(); ++i) {
     const bool gates = static_cast<int>(i) == rnn->standard_outputs();
-    types[i] = {ValueType::Kind::kTensor, x->dtype, true,
-                {Dim{rnn->directions, ""}, steps, batch,
-                 gates ? Times(hidden, rnn->width()) : hidden}};
+    types[i] = {
+        ValueType::Kind::kTensor,
+        x->dtype,
+        true,
+        {Dim{rnn->directions, ""}, steps, batch, gates ? Times(hidden, rnn->width()) : hidden}};
   }
   return types;
 }
@@ -140,8 +140,9 @@ absl::StatusOr<std::vector<ValueType>> RnnTrainingTypes(const Node& call,
 
 void RegisterRnnFunctions(FunctionLibrary& library) {
   for (const char* op : {"RNN", "GRU", "LSTM"}) {
-    std::vector<std::string> attributes = {"activation_alpha", "activation_beta", "activations",
-                                           "clip", "direction", "hidden_size", "layout"};
+    std::vector<std::string> attributes = {
+        "activation_alpha", "activation_beta", "activations", "clip",
+        "direction",        "hidden_size",     "layout"};
     const bool lstm = std::string(op) == "LSTM";
     if (lstm) attributes.push_back("input_forget");
     if (std::string(op) == "GRU") attributes.push_back("linear_before_reset");

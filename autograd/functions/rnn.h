@@ -59,14 +59,14 @@ std::optional<RnnCall> ReadRnnCall(GraphBuilder& b, const Node& call, const Expr
 // The standard inputs for one direction, the steps first. What a call omits is
 // undefined, but states are zeros.
 struct RnnValues {
-  Expr x;                    // [T, B, I]
-  Expr w, r;                 // [gates*H, I], [gates*H, H]
-  Expr wb, rb;               // [gates*H]
-  Expr h0, c0;               // [B, H]
-  Expr p;                    // [3*H]
-  Expr y;                    // [T, B, H]
-  Expr last;                 // [T, B, H]: h before each step
-  Expr active;               // bool [T, B, 1]: the sequence has not ended
+  Expr x;       // [T, B, I]
+  Expr w, r;    // [gates*H, I], [gates*H, H]
+  Expr wb, rb;  // [gates*H]
+  Expr h0, c0;  // [B, H]
+  Expr p;       // [3*H]
+  Expr y;       // [T, B, H]
+  Expr last;    // [T, B, H]: h before each step
+  Expr active;  // bool [T, B, 1]: the sequence has not ended
 };
 RnnValues ValuesOf(const RnnCall& rnn, const std::vector<Expr>& in, const Expr& y,
                    int64_t direction);

@@ -97,8 +97,7 @@ class Backward {
     const Expr to_z = (v_.last - g) * Slope(0, a[0], z), to_g = (1 - z) * Slope(1, a[2], g);
     const Expr to_r = (linear ? a[3] : v_.last) * Slope(0, a[1], r);
     GraphBuilder& b = z.builder();
-    const std::vector<Expr> weights =
-        b.Ops("Split", {v_.r}, 3, {{"axis", 0}, {"num_outputs", 3}});
+    const std::vector<Expr> weights = b.Ops("Split", {v_.r}, 3, {{"axis", 0}, {"num_outputs", 3}});
     std::vector<Expr> for_w(rnn_.steps), dqs(rnn_.steps);
     for (int64_t s = rnn_.steps - 1; s >= 0; --s) {
       const int64_t t = rnn_.Step(d_, s);
@@ -157,8 +156,7 @@ class Backward {
     grads.dc0 = dc_;
     if (v_.p.defined()) {
       const std::vector<Expr> da = Parts(grads.for_w, 4);
-      grads.dp =
-          Concat({SumAll(da[0] * last), SumAll(da[1] * cells_), SumAll(da[2] * last)}, 0);
+      grads.dp = Concat({SumAll(da[0] * last), SumAll(da[1] * cells_), SumAll(da[2] * last)}, 0);
     }
     return grads;
   }
@@ -177,9 +175,7 @@ class Backward {
   }
 
   Expr Value(int i, const Expr& a) const { return rnn_.function(d_, i).Value(a); }
-  Expr Slope(int i, const Expr& a, const Expr& y) const {
-    return rnn_.function(d_, i).Slope(a, y);
-  }
+  Expr Slope(int i, const Expr& a, const Expr& y) const { return rnn_.function(d_, i).Slope(a, y); }
   Expr Slope(int i, const Expr& a) const { return Slope(i, a, Value(i, a)); }
 
   const RnnCall& rnn_;

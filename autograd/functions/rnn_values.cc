@@ -169,8 +169,9 @@ std::optional<RnnCall> ReadRnnCall(GraphBuilder& b, const Node& call, const Expr
   if (!rnn) return std::nullopt;
   rnn->steps = x.dim(rnn->batch_major ? 1 : 0);
   if (rnn->steps > 0) return rnn;
-  FailAt(b, call, "the number of steps of X is not known, and in standard operators every step is "
-                  "written out; declare the length of the sequences");
+  FailAt(b, call,
+         "the number of steps of X is not known, and in standard operators every step is "
+         "written out; declare the length of the sequences");
   return std::nullopt;
 }
 

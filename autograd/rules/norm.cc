@@ -90,9 +90,9 @@ Grads LayerNormalizationVjp(const Vjp& v) {
   const std::vector<int64_t> axes = AxesFrom(v);
   const bool bias = v.has_x(2) && v.needs(2);
   if (!v.has_dy(1) && !v.has_dy(2) && ScaleIsWhole(v.x(0), v.x(1), axes.size())) {
-    std::vector<Expr> d = v.b().Ops("LayerNormalizationGrad", {v.dy(), v.x(0), v.x(1)},
-                                    bias ? 3 : 2, Pick(v.node(), {"axis", "epsilon"}),
-                                    kOnwardDomain);
+    std::vector<Expr> d =
+        v.b().Ops("LayerNormalizationGrad", {v.dy(), v.x(0), v.x(1)}, bias ? 3 : 2,
+                  Pick(v.node(), {"axis", "epsilon"}), kOnwardDomain);
     Grads grads = {d[0], d[1]};
     if (bias) grads.push_back(d[2]);
     return grads;

@@ -9,8 +9,8 @@ uint16_t FloatToHalfBits(float value) {
   const uint32_t magnitude = u & 0x7fffffffu;
   if (magnitude > 0x7f800000u) return sign | 0x7e00u;   // NaN
   if (magnitude >= 0x47800000u) return sign | 0x7c00u;  // >= 2^16 or infinity
-  if (magnitude < 0x38800000u) {  // below 2^-14: subnormal half
-    if (magnitude < 0x33000000u) return sign;  // below half of 2^-24
+  if (magnitude < 0x38800000u) {                        // below 2^-14: subnormal half
+    if (magnitude < 0x33000000u) return sign;           // below half of 2^-24
     const int shift = 126 - static_cast<int>(magnitude >> 23);
     const uint32_t mantissa = (magnitude & 0x7fffffu) | 0x800000u;
     uint32_t half = mantissa >> shift;
@@ -35,8 +35,7 @@ float HalfBitsToFloat(uint16_t bits) {
   if (exponent == 31) {
     return std::bit_cast<float>(sign | 0x7f800000u | (mantissa << 13));
   }
-  return std::bit_cast<float>(sign | ((exponent + 112) << 23) |
-                              (mantissa << 13));
+  return std::bit_cast<float>(sign | ((exponent + 112) << 23) | (mantissa << 13));
 }
 
 }  // namespace onward

@@ -31,9 +31,7 @@ struct BFloat16 {
       bits = static_cast<uint16_t>((u + 0x7fffu + ((u >> 16) & 1u)) >> 16);
     }
   }
-  operator float() const {
-    return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
-  }
+  operator float() const { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
 };
 
 }  // namespace onward

@@ -20,13 +20,14 @@ template <typename Body>
 void ParallelFor(int64_t n, int64_t grain, const Body& body) {
   if (n <= 0) return;
   const int64_t parts =
-      omp_in_parallel() ? 1
-                        : std::min<int64_t>(Threads(), (n + grain - 1) / std::max<int64_t>(grain, 1));
+      omp_in_parallel()
+          ? 1
+          : std::min<int64_t>(Threads(), (n + grain - 1) / std::max<int64_t>(grain, 1));
   if (parts <= 1) {
     body(int64_t{0}, n);
     return;
   }
-#pragma omp parallel for num_threads(static_cast<int>(parts)) schedule(static, 1)
+#pragma omp parallel for num_threads(static_cast <int>(parts)) schedule(static, 1)
   for (int64_t p = 0; p < parts; ++p) body(n * p / parts, n * (p + 1) / parts);
 }
 

@@ -23,15 +23,13 @@ Shape::Dims Shape::Strides() const {
   return strides;
 }
 
-std::string Shape::ToString() const {
-  return absl::StrCat("[", absl::StrJoin(dims_, ", "), "]");
-}
+std::string Shape::ToString() const { return absl::StrCat("[", absl::StrJoin(dims_, ", "), "]"); }
 
 absl::StatusOr<int64_t> CheckedElements(absl::Span<const int64_t> dims) {
   constexpr int64_t kMax = int64_t{1} << 48;
   if (dims.size() > 32) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "tensor has rank ", dims.size(), "; at most 32 is supported"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("tensor has rank ", dims.size(), "; at most 32 is supported"));
   }
   int64_t n = 1;
   bool empty = false;
@@ -43,8 +41,8 @@ absl::StatusOr<int64_t> CheckedElements(absl::Span<const int64_t> dims) {
     if (d == 0) {
       empty = true;
     } else if (n > kMax / d) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "shape [", absl::StrJoin(dims, ", "), "] has too many elements"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("shape [", absl::StrJoin(dims, ", "), "] has too many elements"));
     } else {
       n *= d;
     }
@@ -61,8 +59,8 @@ absl::StatusOr<Shape> BroadcastShapes(const Shape& a, const Shape& b) {
     const int64_t da = ia < 0 ? 1 : a[ia];
     const int64_t db = ib < 0 ? 1 : b[ib];
     if (da != db && da != 1 && db != 1) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "shapes ", a.ToString(), " and ", b.ToString(), " do not broadcast"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("shapes ", a.ToString(), " and ", b.ToString(), " do not broadcast"));
     }
     out.push_back(da == 1 ? db : da);
   }

@@ -20,8 +20,7 @@ class Shape {
 
   Shape() = default;
   Shape(std::initializer_list<int64_t> dims) : dims_(dims) {}
-  explicit Shape(absl::Span<const int64_t> dims)
-      : dims_(dims.begin(), dims.end()) {}
+  explicit Shape(absl::Span<const int64_t> dims) : dims_(dims.begin(), dims.end()) {}
 
   int rank() const { return static_cast<int>(dims_.size()); }
   int64_t operator[](int i) const { return dims_[i]; }

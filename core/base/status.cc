@@ -8,8 +8,7 @@ namespace onward {
 
 absl::Status Annotate(const absl::Status& status, absl::string_view context) {
   if (status.ok()) return status;
-  return absl::Status(status.code(),
-                      absl::StrCat(context, ": ", status.message()));
+  return absl::Status(status.code(), absl::StrCat(context, ": ", status.message()));
 }
 
 void CheckInvariant(bool holds, const char* what) {

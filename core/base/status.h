@@ -13,11 +13,11 @@
 #define ONWARD_CONCAT_INNER(a, b) a##b
 #define ONWARD_CONCAT(a, b) ONWARD_CONCAT_INNER(a, b)
 
-#define ONWARD_RETURN_IF_ERROR(expr)           \
-  do {                                         \
-    if (absl::Status _s = (expr); !_s.ok()) {  \
-      return _s;                               \
-    }                                          \
+#define ONWARD_RETURN_IF_ERROR(expr)          \
+  do {                                        \
+    if (absl::Status _s = (expr); !_s.ok()) { \
+      return _s;                              \
+    }                                         \
   } while (false)
 
 #define ONWARD_ASSIGN_OR_RETURN(lhs, expr) \

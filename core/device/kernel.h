@@ -60,9 +60,7 @@ struct KernelRequest {
   absl::Span<const ValueSpec> outputs;
   const std::map<std::string, int>& opsets;
 
-  bool HasInput(int i) const {
-    return i < static_cast<int>(inputs.size()) && inputs[i].present();
-  }
+  bool HasInput(int i) const { return i < static_cast<int>(inputs.size()) && inputs[i].present(); }
   bool HasOutput(int i) const {
     return i < static_cast<int>(outputs.size()) && outputs[i].present();
   }
@@ -94,7 +92,9 @@ struct Operand {
   const void* data;
   bool repeats;
   template <typename T>
-  const T* as() const { return static_cast<const T*>(data); }
+  const T* as() const {
+    return static_cast<const T*>(data);
+  }
 };
 
 // Computes n contiguous elements of the output.
@@ -153,12 +153,14 @@ class KernelTable {
     std::string provider;  // "onednn", "eigen", "reference"
     int since = 1;         // lowest schema version this entry serves
     KernelFactory factory;
-    std::string types;     // for `onward ops`: "float, double"
+    std::string types;  // for `onward ops`: "float, double"
   };
   // Entries are tried in the order they were added.
   void Add(std::string_view op, Entry entry, std::string_view domain = "");
   const std::vector<Entry>* Find(std::string_view op, std::string_view domain) const;
-  const std::map<std::pair<std::string, std::string>, std::vector<Entry>>& all() const { return entries_; }
+  const std::map<std::pair<std::string, std::string>, std::vector<Entry>>& all() const {
+    return entries_;
+  }
 
  private:
   std::map<std::pair<std::string, std::string>, std::vector<Entry>> entries_;  // (domain, op)
@@ -170,8 +172,8 @@ class Device {
   virtual std::string name() const = 0;
   virtual const KernelTable& kernels() const = 0;
   // A kernel that copies a value from one layout to another.
-  virtual absl::StatusOr<Kernel> MakeReorder(DType dtype, const Shape& shape,
-                                             const Layout& from, const Layout& to) const = 0;
+  virtual absl::StatusOr<Kernel> MakeReorder(DType dtype, const Shape& shape, const Layout& from,
+                                             const Layout& to) const = 0;
   // One kernel for a chain whose results all have this shape and layout. Inputs
   // have their layouts set; those in an opaque layout are as large as the result.
   virtual absl::StatusOr<Kernel> MakeChain(absl::Span<const ChainStep> steps,

@@ -132,14 +132,16 @@ std::vector<Expr> GraphBuilder::Ops(std::string_view op, std::vector<Expr> input
 }
 
 void GraphBuilder::RememberConstant(const Node& node) {
-  if (std::optional<Tensor> value = ConstantValue(node)) constants_.emplace(node.outputs[0], *value);
+  if (std::optional<Tensor> value = ConstantValue(node))
+    constants_.emplace(node.outputs[0], *value);
 }
 
 void GraphBuilder::Append(Node node) {
   if (!status_.ok()) return;
   RememberConstant(node);
   used_names_.insert(node.outputs.begin(), node.outputs.end());
-  if (!node.domain.empty() && !graph_->opsets.contains(node.domain)) graph_->opsets[node.domain] = 1;
+  if (!node.domain.empty() && !graph_->opsets.contains(node.domain))
+    graph_->opsets[node.domain] = 1;
   graph_->nodes.push_back(std::move(node));
   InferTypes(graph_->nodes.back());
 }

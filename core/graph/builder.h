@@ -61,8 +61,8 @@ class GraphBuilder {
   Expr Input(std::string name, ValueType type);
   // A new initializer-like constant (a Constant node; equal scalars are shared).
   Expr Constant(const Tensor& value);
-  Expr Ints(std::vector<int64_t> values);      // 1-D int64
-  Expr Int(int64_t value);                     // scalar int64
+  Expr Ints(std::vector<int64_t> values);  // 1-D int64
+  Expr Int(int64_t value);                 // scalar int64
   // A scalar of the same type as `like`.
   Expr Scalar(double value, const Expr& like);
   // A constant whose value is a float attribute of the enclosing function's
@@ -153,7 +153,8 @@ Expr SizeOf(const Expr& x);
 Expr Sigmoid(const Expr& x);
 Expr Sign(const Expr& x);
 Expr Sin(const Expr& x);
-Expr Slice(const Expr& x, const Expr& starts, const Expr& ends, const Expr& axes, const Expr& steps = {});
+Expr Slice(const Expr& x, const Expr& starts, const Expr& ends, const Expr& axes,
+           const Expr& steps = {});
 Expr Sqrt(const Expr& x);
 Expr Squeeze(const Expr& x, std::vector<int64_t> axes);
 Expr Tanh(const Expr& x);

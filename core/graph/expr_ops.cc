@@ -5,7 +5,9 @@
 namespace onward {
 namespace {
 
-Expr Binary(std::string_view op, const Expr& a, const Expr& b) { return a.builder().Op(op, {a, b}); }
+Expr Binary(std::string_view op, const Expr& a, const Expr& b) {
+  return a.builder().Op(op, {a, b});
+}
 Expr Unary(std::string_view op, const Expr& x) { return x.builder().Op(op, {x}); }
 
 Expr Reduce(std::string_view op, const Expr& x, std::vector<int64_t> axes, bool keepdims) {
@@ -35,7 +37,8 @@ Expr Cast(const Expr& x, DType to) {
   return x.builder().Op("Cast", {x}, {{"to", static_cast<int64_t>(to)}});
 }
 Expr CastLike(const Expr& x, const Expr& like) {
-  if (like.dtype() != DType::kUndefined) return x.dtype() == like.dtype() ? x : Cast(x, like.dtype());
+  if (like.dtype() != DType::kUndefined)
+    return x.dtype() == like.dtype() ? x : Cast(x, like.dtype());
   return Binary("CastLike", x, like);
 }
 Expr Concat(std::vector<Expr> xs, int64_t axis) {
@@ -97,7 +100,8 @@ Expr SizeOf(const Expr& x) { return Unary("Size", x); }
 Expr Sigmoid(const Expr& x) { return Unary("Sigmoid", x); }
 Expr Sign(const Expr& x) { return Unary("Sign", x); }
 Expr Sin(const Expr& x) { return Unary("Sin", x); }
-Expr Slice(const Expr& x, const Expr& starts, const Expr& ends, const Expr& axes, const Expr& steps) {
+Expr Slice(const Expr& x, const Expr& starts, const Expr& ends, const Expr& axes,
+           const Expr& steps) {
   return x.builder().Op("Slice", {x, starts, ends, axes, steps});
 }
 Expr Sqrt(const Expr& x) { return Unary("Sqrt", x); }

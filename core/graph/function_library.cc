@@ -42,7 +42,8 @@ absl::StatusOr<Graph> FunctionLibrary::Instantiate(const Node& call,
       arguments.emplace_back();
       continue;
     }
-    const ValueType type = i < inputs.size() && inputs[i].type != nullptr ? *inputs[i].type : ValueType{};
+    const ValueType type =
+        i < inputs.size() && inputs[i].type != nullptr ? *inputs[i].type : ValueType{};
     arguments.push_back(b.Input(absl::StrCat("in", i), type));
   }
   std::vector<Expr> results = def->body(b, call, arguments);

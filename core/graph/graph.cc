@@ -98,8 +98,8 @@ std::string Node::Describe() const {
       }
     }
   }
-  std::string text = absl::StrCat("node '", label, "' (", domain.empty() ? "" : domain + ".",
-                                  op_type, ")");
+  std::string text =
+      absl::StrCat("node '", label, "' (", domain.empty() ? "" : domain + ".", op_type, ")");
   if (!origin.empty()) absl::StrAppend(&text, " of ", origin);
   return text;
 }

@@ -61,12 +61,10 @@ struct Graph;
 // An attribute's value, or (inside a function body) the name of the attribute
 // of the call that it stands for.
 struct Attribute {
-  using Value =
-      std::variant<int64_t, float, std::string, Tensor,
-                   std::shared_ptr<const Graph>, std::vector<int64_t>,
-                   std::vector<float>, std::vector<std::string>>;
+  using Value = std::variant<int64_t, float, std::string, Tensor, std::shared_ptr<const Graph>,
+                             std::vector<int64_t>, std::vector<float>, std::vector<std::string>>;
   Value value;
-  std::string ref;  // not empty: the value comes from the caller
+  std::string ref;   // not empty: the value comes from the caller
   int ref_kind = 0;  // ONNX AttributeProto.AttributeType of a reference
 
   Attribute() = default;
@@ -98,9 +96,7 @@ struct Node {
   bool Is(std::string_view op, std::string_view in_domain = "") const {
     return op_type == op && domain == in_domain;
   }
-  bool HasInput(int i) const {
-    return i < static_cast<int>(inputs.size()) && !inputs[i].empty();
-  }
+  bool HasInput(int i) const { return i < static_cast<int>(inputs.size()) && !inputs[i].empty(); }
   bool HasOutput(int i) const {
     return i < static_cast<int>(outputs.size()) && !outputs[i].empty();
   }

@@ -35,7 +35,8 @@ absl::Status InferTypes(Graph* graph, const OperatorSet& operators) {
   }
   std::vector<InputFact> facts;
   for (const Node& node : graph->nodes) {
-    if (std::optional<Tensor> value = ConstantValue(node)) constants.emplace(node.outputs[0], *value);
+    if (std::optional<Tensor> value = ConstantValue(node))
+      constants.emplace(node.outputs[0], *value);
     facts.assign(node.inputs.size(), {});
     for (size_t i = 0; i < facts.size(); ++i) {
       if (node.inputs[i].empty()) continue;

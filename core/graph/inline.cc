@@ -91,7 +91,8 @@ int64_t Weight(const Node& node) {
     bytes += name.size();
     if (auto* text = std::get_if<std::string>(&attribute.value)) bytes += text->size();
     if (auto* ints = std::get_if<std::vector<int64_t>>(&attribute.value)) bytes += 8 * ints->size();
-    if (auto* floats = std::get_if<std::vector<float>>(&attribute.value)) bytes += 4 * floats->size();
+    if (auto* floats = std::get_if<std::vector<float>>(&attribute.value))
+      bytes += 4 * floats->size();
     if (auto* texts = std::get_if<std::vector<std::string>>(&attribute.value)) {
       for (const std::string& t : *texts) bytes += sizeof t + t.size();
     }
@@ -104,7 +105,8 @@ absl::Status CheckBody(const FunctionKey& key, const Function& function) {
   Graph body = function.body;
   std::erase_if(body.outputs, [](const NamedType& out) { return out.name.empty(); });
   absl::Status status = FindingsToStatus(Verify(body));
-  return status.ok() ? status : Annotate(status, absl::StrCat("function ", key.domain, ".", key.name));
+  return status.ok() ? status
+                     : Annotate(status, absl::StrCat("function ", key.domain, ".", key.name));
 }
 
 class Inliner {
@@ -127,7 +129,8 @@ class Inliner {
     for (const Node& node : graph.nodes) {
       names_.insert(node.outputs.begin(), node.outputs.end());
       for (const auto& [name, attribute] : node.attributes) {
-        if (auto* sub = std::get_if<std::shared_ptr<const Graph>>(&attribute.value)) ReserveNames(**sub);
+        if (auto* sub = std::get_if<std::shared_ptr<const Graph>>(&attribute.value))
+          ReserveNames(**sub);
       }
     }
   }
@@ -167,9 +170,10 @@ class Inliner {
         auto it = counts_.find(f);
         if (it == counts_.end()) {
           if (!active_.insert(f).second) {
-            return absl::InvalidArgumentError(absl::StrCat(
-                "function ", node.domain, ".", node.op_type, " calls itself (directly or through others); "
-                "ONNX functions may not be recursive"));
+            return absl::InvalidArgumentError(
+                absl::StrCat("function ", node.domain, ".", node.op_type,
+                             " calls itself (directly or through others); "
+                             "ONNX functions may not be recursive"));
           }
           ONWARD_ASSIGN_OR_RETURN(int64_t inner, Count(f->body.nodes, depth + 1));
           active_.erase(f);
@@ -178,8 +182,9 @@ class Inliner {
         total += it->second;
       }
       if (total > kMaxExpandedNodes) {
-        return absl::ResourceExhaustedError(absl::StrCat(
-            "expanding the model's functions gives more than ", kMaxExpandedNodes, " nodes, or as much text"));
+        return absl::ResourceExhaustedError(
+            absl::StrCat("expanding the model's functions gives more than ", kMaxExpandedNodes,
+                         " nodes, or as much text"));
       }
     }
     return total;
@@ -222,7 +227,8 @@ class Inliner {
 
   std::string FreshPrefix(const Node& call) {
     // Cut, so that names do not grow with every level.
-    const std::string base = (call.outputs.empty() ? call.op_type : call.outputs[0]).substr(0, kMaxPrefixPart);
+    const std::string base =
+        (call.outputs.empty() ? call.op_type : call.outputs[0]).substr(0, kMaxPrefixPart);
     const std::string op = call.op_type.substr(0, kMaxPrefixPart);
     std::string prefix;
     do {

@@ -38,8 +38,7 @@ class OperatorSet {
   // Whether this call uses only the type and shape of input i.
   virtual bool ShapeOnly(const Node& node, int input) const = 0;
   // The version of the schema this node binds to; 0 if there is none.
-  virtual int SinceVersion(const Node& node,
-                           const std::map<std::string, int>& opsets) const = 0;
+  virtual int SinceVersion(const Node& node, const std::map<std::string, int>& opsets) const = 0;
 };
 
 }  // namespace onward

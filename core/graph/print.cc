@@ -16,12 +16,10 @@ std::string TensorText(const Tensor& t) {
   if (t.elements() > kMaxPrintedElements) return text + " {...}";
   if (ints.ok()) return absl::StrCat(text, " {", absl::StrJoin(*ints, ", "), "}");
   if (doubles.ok()) {
-    return absl::StrCat(text, " {",
-                        absl::StrJoin(*doubles, ", ",
-                                      [](std::string* out, double v) {
-                                        absl::StrAppend(out, v);
-                                      }),
-                        "}");
+    return absl::StrCat(
+        text, " {",
+        absl::StrJoin(*doubles, ", ", [](std::string* out, double v) { absl::StrAppend(out, v); }),
+        "}");
   }
   return text;
 }
@@ -33,7 +31,9 @@ std::string AttributeText(const Attribute& a) {
     std::string operator()(float v) { return absl::StrCat(v); }
     std::string operator()(const std::string& v) { return absl::StrCat("\"", v, "\""); }
     std::string operator()(const Tensor& v) { return TensorText(v); }
-    std::string operator()(const std::shared_ptr<const Graph>& v) { return "{\n" + ToText(*v) + "}"; }
+    std::string operator()(const std::shared_ptr<const Graph>& v) {
+      return "{\n" + ToText(*v) + "}";
+    }
     std::string operator()(const std::vector<int64_t>& v) {
       return absl::StrCat("[", absl::StrJoin(v, ", "), "]");
     }
@@ -58,10 +58,13 @@ std::string JoinTypes(const std::vector<NamedType>& values) {
 std::string ValueType::ToString() const {
   std::string text(DTypeName(dtype));
   if (has_rank) {
-    absl::StrAppend(&text, "[", absl::StrJoin(dims, ", ", [](std::string* out, const Dim& d) {
-                      absl::StrAppend(out, d.known() ? absl::StrCat(d.value)
-                                           : d.symbol.empty() ? "?" : d.symbol);
-                    }),
+    absl::StrAppend(&text, "[",
+                    absl::StrJoin(dims, ", ",
+                                  [](std::string* out, const Dim& d) {
+                                    absl::StrAppend(out, d.known()          ? absl::StrCat(d.value)
+                                                         : d.symbol.empty() ? "?"
+                                                                            : d.symbol);
+                                  }),
                     "]");
   }
   switch (kind) {
@@ -77,9 +80,11 @@ std::string ToText(const Node& node) {
   std::string text = absl::StrCat(absl::StrJoin(node.outputs, ", "), " = ",
                                   node.domain.empty() ? "" : node.domain + ".", node.op_type);
   if (!node.attributes.empty()) {
-    absl::StrAppend(&text, " <", absl::StrJoin(node.attributes, ", ", [](std::string* out, const auto& a) {
-                      absl::StrAppend(out, a.first, " = ", AttributeText(a.second));
-                    }),
+    absl::StrAppend(&text, " <",
+                    absl::StrJoin(node.attributes, ", ",
+                                  [](std::string* out, const auto& a) {
+                                    absl::StrAppend(out, a.first, " = ", AttributeText(a.second));
+                                  }),
                     ">");
   }
   absl::StrAppend(&text, " (", absl::StrJoin(node.inputs, ", "), ")");
@@ -87,8 +92,9 @@ std::string ToText(const Node& node) {
 }
 
 std::string ToText(const Graph& graph) {
-  std::string text = absl::StrCat(graph.name.empty() ? "graph" : graph.name, " (",
-                                  JoinTypes(graph.inputs), ") => (", JoinTypes(graph.outputs), ")\n");
+  std::string text =
+      absl::StrCat(graph.name.empty() ? "graph" : graph.name, " (", JoinTypes(graph.inputs),
+                   ") => (", JoinTypes(graph.outputs), ")\n");
   for (const auto& [name, tensor] : graph.initializers) {
     absl::StrAppend(&text, "  ", name, ": ", TensorText(tensor), "\n");
   }

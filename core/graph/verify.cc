@@ -15,7 +15,8 @@ namespace {
 
 using NameSet = absl::flat_hash_set<std::string>;
 
-void VerifyScope(const Graph& graph, const Scope* outer, const Place& where, std::vector<Finding>* findings) {
+void VerifyScope(const Graph& graph, const Scope* outer, const Place& where,
+                 std::vector<Finding>* findings) {
   Scope scope{{}, outer};
   auto define = [&](const std::string& name, const Place& place) {
     if (name.empty() || scope.names.insert(name).second) return;
@@ -36,17 +37,21 @@ void VerifyScope(const Graph& graph, const Scope* outer, const Place& where, std
       if (in.empty() || scope.Has(in)) continue;
       const bool comes = later.contains(in);
       AddFinding(comes ? "not-sorted" : "undefined-value", place,
-                 absl::StrCat("reads '", in, comes ? "' before it is computed" : "', which nothing produces"),
+                 absl::StrCat("reads '", in,
+                              comes ? "' before it is computed" : "', which nothing produces"),
                  comes ? "order the nodes topologically (a cycle cannot be ordered)"
                        : "check the spelling, or add the input, initializer or node",
                  findings);
     }
     if (node.outputs.empty()) {
-      AddFinding("no-output", place, "has no outputs", "remove the node or name an output", findings);
+      AddFinding("no-output", place, "has no outputs", "remove the node or name an output",
+                 findings);
     }
     for (const auto& [name, attribute] : node.attributes) {
       if (auto* sub = std::get_if<std::shared_ptr<const Graph>>(&attribute.value)) {
-        VerifyScope(**sub, &scope, [&, &name = name] { return absl::StrCat(place(), " ", name); }, findings);
+        VerifyScope(
+            **sub, &scope, [&, &name = name] { return absl::StrCat(place(), " ", name); },
+            findings);
       }
     }
     for (const std::string& out : node.outputs) define(out, place);
@@ -71,7 +76,8 @@ void AddFinding(const char* rule, const Place& place, std::string what, const ch
 
 std::vector<Finding> Verify(const Graph& graph) {
   std::vector<Finding> findings;
-  VerifyScope(graph, nullptr, [] { return std::string("graph"); }, &findings);
+  VerifyScope(
+      graph, nullptr, [] { return std::string("graph"); }, &findings);
   return findings;
 }
 
@@ -79,8 +85,10 @@ absl::Status FindingsToStatus(const std::vector<Finding>& findings) {
   if (findings.empty()) return absl::OkStatus();
   constexpr size_t kShown = 50;
   std::vector<std::string> lines;
-  for (size_t i = 0; i < findings.size() && i < kShown; ++i) lines.push_back(findings[i].ToString());
-  if (findings.size() > kShown) lines.push_back(absl::StrCat("... and ", findings.size() - kShown, " more"));
+  for (size_t i = 0; i < findings.size() && i < kShown; ++i)
+    lines.push_back(findings[i].ToString());
+  if (findings.size() > kShown)
+    lines.push_back(absl::StrCat("... and ", findings.size() - kShown, " more"));
   return absl::InvalidArgumentError(absl::StrJoin(lines, "\n"));
 }
 

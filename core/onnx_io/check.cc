@@ -13,7 +13,8 @@ namespace {
 
 // Domains whose operators are all known to the onnx library.
 bool IsStandardDomain(const std::string& domain) {
-  return domain.empty() || domain == "ai.onnx.ml" || domain == kTrainingDomain || domain == "ai.onnx.preview";
+  return domain.empty() || domain == "ai.onnx.ml" || domain == kTrainingDomain ||
+         domain == "ai.onnx.preview";
 }
 
 // Leaves tensors out: their values do not matter to a schema.
@@ -35,15 +36,17 @@ void CheckNode(const Node& node, const std::map<std::string, int>& opsets, const
   if (node.domain == "com.microsoft.training" || !IsStandardDomain(node.domain)) return;
   auto it = opsets.find(node.domain);
   if (it == opsets.end()) {
-    AddFinding("no-opset", place, absl::StrCat("the model imports no operator set for domain '", node.domain, "'"),
+    AddFinding("no-opset", place,
+               absl::StrCat("the model imports no operator set for domain '", node.domain, "'"),
                "add it to opset_import", findings);
     return;
   }
-  const onnx::OpSchema* schema = onnx::OpSchemaRegistry::Schema(node.op_type, it->second, node.domain);
+  const onnx::OpSchema* schema =
+      onnx::OpSchemaRegistry::Schema(node.op_type, it->second, node.domain);
   if (schema == nullptr || schema->deprecated()) {
     AddFinding("unknown-operator", place,
-               absl::StrCat("there is no operator ", node.op_type, " in domain '", node.domain, "' at version ",
-                            it->second),
+               absl::StrCat("there is no operator ", node.op_type, " in domain '", node.domain,
+                            "' at version ", it->second),
                "check name, domain and opset_import", findings);
     return;
   }
@@ -61,7 +64,9 @@ void CheckNodes(const Graph& graph, const std::map<std::string, int>& opsets, co
     CheckNode(node, opsets, place, findings);
     for (const auto& [name, attribute] : node.attributes) {
       if (auto* sub = std::get_if<std::shared_ptr<const Graph>>(&attribute.value)) {
-        CheckNodes(**sub, opsets, [&, &name = name] { return absl::StrCat(place(), " ", name); }, findings);
+        CheckNodes(
+            **sub, opsets, [&, &name = name] { return absl::StrCat(place(), " ", name); },
+            findings);
       }
     }
   }
@@ -71,7 +76,8 @@ void CheckNodes(const Graph& graph, const std::map<std::string, int>& opsets, co
 
 std::vector<Finding> CheckGraph(const Graph& graph) {
   std::vector<Finding> findings = Verify(graph);
-  CheckNodes(graph, graph.opsets, [] { return std::string("graph"); }, &findings);
+  CheckNodes(
+      graph, graph.opsets, [] { return std::string("graph"); }, &findings);
   return findings;
 }
 

@@ -46,7 +46,8 @@ absl::Status ParseNumber(const std::string& location, const std::string& key,
     return Refuse(location, absl::StrCat(key, " '", text, "' is not a number"));
   }
   for (char c : text) {
-    if (c < '0' || c > '9') return Refuse(location, absl::StrCat(key, " '", text, "' is not a number"));
+    if (c < '0' || c > '9')
+      return Refuse(location, absl::StrCat(key, " '", text, "' is not a number"));
     *value = *value * 10 + static_cast<uint64_t>(c - '0');
   }
   return absl::OkStatus();
@@ -63,8 +64,8 @@ int OpenBeneath(int folder, const std::string& location) {
   int at = dup(folder);
   std::vector<std::string> parts = absl::StrSplit(location, '/', absl::SkipEmpty());
   for (size_t i = 0; i < parts.size() && at >= 0; ++i) {
-    const int flags = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK |
-                      (i + 1 < parts.size() ? O_DIRECTORY : 0);
+    const int flags =
+        O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | (i + 1 < parts.size() ? O_DIRECTORY : 0);
     const int next = openat(at, parts[i].c_str(), flags);
     close(at);
     at = next;
@@ -81,7 +82,8 @@ absl::Status ExternalData::Read(const std::vector<ExternalKey>& entries, size_t 
   bool has_length = false;
   std::set<std::string> seen;
   for (const ExternalKey& e : entries) {
-    if (!seen.insert(e.key).second) return Refuse(location, absl::StrCat("key '", e.key, "' is given twice"));
+    if (!seen.insert(e.key).second)
+      return Refuse(location, absl::StrCat("key '", e.key, "' is given twice"));
     if (e.key == "location") location = e.value;
   }
   ONWARD_RETURN_IF_ERROR(CheckLocation(location));
@@ -92,32 +94,37 @@ absl::Status ExternalData::Read(const std::vector<ExternalKey>& entries, size_t 
       ONWARD_RETURN_IF_ERROR(ParseNumber(location, e.key, e.value, &length));
     }
   }
-  FileDescriptor folder(open(folder_.empty() ? "." : folder_.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  FileDescriptor folder(
+      open(folder_.empty() ? "." : folder_.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (folder.get() < 0) return Refuse(location, "the model's folder cannot be opened");
   FileDescriptor file(OpenBeneath(folder.get(), location));
   if (file.get() < 0) {
     if (errno == ELOOP || errno == EXDEV) return Refuse(location, "links are not followed");
-    return absl::NotFoundError(absl::StrCat("external data '", location, "': ", std::strerror(errno),
+    return absl::NotFoundError(absl::StrCat("external data '", location,
+                                            "': ", std::strerror(errno),
                                             " (expected beside the model file)"));
   }
   struct stat info;
   if (fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode)) {
     return Refuse(location, "not a regular file");
   }
-  if (info.st_nlink != 1) return Refuse(location, "the file has several hard links; copy it instead");
+  if (info.st_nlink != 1)
+    return Refuse(location, "the file has several hard links; copy it instead");
   const auto size = static_cast<uint64_t>(info.st_size);
   if (offset > size || bytes > size - offset) {
-    return absl::DataLossError(absl::StrCat("external data '", location, "': ", bytes, " bytes at offset ",
-                                            offset, " needed, but the file has ", size, " bytes"));
+    return absl::DataLossError(absl::StrCat("external data '", location, "': ", bytes,
+                                            " bytes at offset ", offset,
+                                            " needed, but the file has ", size, " bytes"));
   }
   const uint64_t given = has_length ? length : size - offset;
   if (has_length ? given != bytes : given < bytes) {
-    return Refuse(location, absl::StrCat("length ", given, " does not match the tensor's ", bytes, " bytes"));
+    return Refuse(location,
+                  absl::StrCat("length ", given, " does not match the tensor's ", bytes, " bytes"));
   }
   const uint64_t memory = PhysicalMemory().value_or(std::numeric_limits<uint64_t>::max());
   if (bytes > memory / 4 * 3 - total_) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("external data '", location, "': the model needs more memory than this machine has"));
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "external data '", location, "': the model needs more memory than this machine has"));
   }
   total_ += bytes;
   if (!file.Read(static_cast<char*>(allocate()), bytes, static_cast<off_t>(offset))) {

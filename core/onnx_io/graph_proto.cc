@@ -62,9 +62,18 @@ void AttributeToProto(const std::string& name, const Attribute& a, onnx::Attribu
   }
   struct Visitor {
     onnx::AttributeProto* p;
-    void operator()(int64_t v) { p->set_type(onnx::AttributeProto::INT); p->set_i(v); }
-    void operator()(float v) { p->set_type(onnx::AttributeProto::FLOAT); p->set_f(v); }
-    void operator()(const std::string& v) { p->set_type(onnx::AttributeProto::STRING); p->set_s(v); }
+    void operator()(int64_t v) {
+      p->set_type(onnx::AttributeProto::INT);
+      p->set_i(v);
+    }
+    void operator()(float v) {
+      p->set_type(onnx::AttributeProto::FLOAT);
+      p->set_f(v);
+    }
+    void operator()(const std::string& v) {
+      p->set_type(onnx::AttributeProto::STRING);
+      p->set_s(v);
+    }
     void operator()(const Tensor& v) {
       p->set_type(onnx::AttributeProto::TENSOR);
       TensorToProto(v, "", p->mutable_t());
@@ -120,11 +129,8 @@ ValueType TypeFromProto(const onnx::TypeProto& p) {
       t = TypeFromProto(p.optional_type().elem_type());
       t.kind = ValueType::Kind::kOptional;
       return t;
-    case onnx::TypeProto::kMapType:
-      t.kind = ValueType::Kind::kMap;
-      return t;
-    default:
-      return t;
+    case onnx::TypeProto::kMapType: t.kind = ValueType::Kind::kMap; return t;
+    default: return t;
   }
 }
 
@@ -162,7 +168,8 @@ absl::StatusOr<Node> NodeFromProto(const onnx::NodeProto& p, const ExternalData*
   for (const onnx::AttributeProto& a : p.attribute()) {
     auto attribute = AttributeFromProto(a, external);
     if (!attribute.ok()) {
-      return Annotate(attribute.status(), absl::StrCat(node.Describe(), ", attribute '", a.name(), "'"));
+      return Annotate(attribute.status(),
+                      absl::StrCat(node.Describe(), ", attribute '", a.name(), "'"));
     }
     if (!attribute->has_value()) continue;
     if (!node.attributes.emplace(a.name(), **std::move(attribute)).second) {
@@ -204,7 +211,8 @@ absl::StatusOr<Graph> GraphFromProto(const onnx::GraphProto& p, const ExternalDa
     g.types[name] = ValueType::Of(t.dtype(), t.shape());
     return g.initializers.emplace(name, std::move(t)).second
                ? absl::OkStatus()
-               : absl::InvalidArgumentError(absl::StrCat("initializer '", name, "' is given twice"));
+               : absl::InvalidArgumentError(
+                     absl::StrCat("initializer '", name, "' is given twice"));
   };
   for (const auto& t : p.initializer()) {
     if (t.name().empty()) return absl::InvalidArgumentError("an initializer has no name");
@@ -212,7 +220,8 @@ absl::StatusOr<Graph> GraphFromProto(const onnx::GraphProto& p, const ExternalDa
     ONWARD_RETURN_IF_ERROR(add(t.name(), std::move(tensor)));
   }
   for (const auto& s : p.sparse_initializer()) {
-    if (s.values().name().empty()) return absl::InvalidArgumentError("a sparse initializer has no name");
+    if (s.values().name().empty())
+      return absl::InvalidArgumentError("a sparse initializer has no name");
     ONWARD_ASSIGN_OR_RETURN(Tensor tensor, SparseFromProto(s, external));
     ONWARD_RETURN_IF_ERROR(add(s.values().name(), std::move(tensor)));
   }
@@ -227,7 +236,8 @@ void GraphToProto(const Graph& graph, onnx::GraphProto* p) {
   p->set_name(graph.name.empty() ? "graph" : graph.name);
   for (const NamedType& v : graph.inputs) AddValueInfo(v.name, v.type, p->add_input());
   for (const NamedType& v : graph.outputs) AddValueInfo(v.name, v.type, p->add_output());
-  for (const auto& [name, tensor] : graph.initializers) TensorToProto(tensor, name, p->add_initializer());
+  for (const auto& [name, tensor] : graph.initializers)
+    TensorToProto(tensor, name, p->add_initializer());
   absl::flat_hash_set<std::string> outputs;
   for (const NamedType& v : graph.outputs) outputs.insert(v.name);
   for (const Node& node : graph.nodes) {
@@ -241,7 +251,8 @@ void GraphToProto(const Graph& graph, onnx::GraphProto* p) {
   }
 }
 
-absl::StatusOr<Function> FunctionFromProto(const onnx::FunctionProto& p, const ExternalData* external) {
+absl::StatusOr<Function> FunctionFromProto(const onnx::FunctionProto& p,
+                                           const ExternalData* external) {
   Function f;
   f.body.name = p.name();
   for (const std::string& v : p.input()) f.body.inputs.push_back({v, {}});
@@ -273,7 +284,8 @@ void FunctionToProto(const FunctionKey& key, const Function& function, onnx::Fun
     o->set_version(version);
   }
   for (const std::string& a : function.required_attributes) p->add_attribute(a);
-  for (const auto& [name, a] : function.default_attributes) AttributeToProto(name, a, p->add_attribute_proto());
+  for (const auto& [name, a] : function.default_attributes)
+    AttributeToProto(name, a, p->add_attribute_proto());
   for (const Node& node : function.body.nodes) NodeToProto(node, p->add_node());
 }
 

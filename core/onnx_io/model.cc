@@ -21,7 +21,8 @@ constexpr int64_t kMaxFileBytes = (int64_t{1} << 31) - 1;
 
 std::string FirstBytesHint(absl::string_view bytes) {
   if (absl::StartsWith(bytes, "\x1f\x8b")) return " (it looks like gzip: decompress it first)";
-  if (absl::StartsWith(bytes, "PK")) return " (it looks like a zip archive, perhaps a PyTorch checkpoint)";
+  if (absl::StartsWith(bytes, "PK"))
+    return " (it looks like a zip archive, perhaps a PyTorch checkpoint)";
   if (bytes.size() > 8 && bytes[8] == '{') return " (it looks like safetensors)";
   if (absl::StartsWith(bytes, "\x89HDF")) return " (it looks like HDF5/Keras)";
   if (absl::StartsWith(bytes, "<") || absl::StartsWith(bytes, "{")) return " (it looks like text)";
@@ -31,9 +32,10 @@ std::string FirstBytesHint(absl::string_view bytes) {
 absl::Status CheckVersions(const onnx::ModelProto& proto) {
   if (proto.ir_version() < kOldestIrVersion || proto.ir_version() > kNewestIrVersion) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "IR version ", proto.ir_version(), " is not supported; this reads IR ", kOldestIrVersion, " to ",
-        kNewestIrVersion, proto.ir_version() < kOldestIrVersion ? " (convert the file with an older onnx first)"
-                                                               : " (written by a newer onnx)"));
+        "IR version ", proto.ir_version(), " is not supported; this reads IR ", kOldestIrVersion,
+        " to ", kNewestIrVersion,
+        proto.ir_version() < kOldestIrVersion ? " (convert the file with an older onnx first)"
+                                              : " (written by a newer onnx)"));
   }
   if (proto.opset_import_size() == 0) {
     return absl::InvalidArgumentError("the model imports no operator set (opset_import is empty)");
@@ -43,12 +45,13 @@ absl::Status CheckVersions(const onnx::ModelProto& proto) {
     const std::string domain = o.domain() == "ai.onnx" ? "" : o.domain();
     auto [it, inserted] = seen.emplace(domain, o.version());
     if (!inserted && it->second != o.version()) {
-      return absl::InvalidArgumentError(absl::StrCat("operator set '", domain, "' is imported with versions ",
-                                                     it->second, " and ", o.version()));
+      return absl::InvalidArgumentError(absl::StrCat("operator set '", domain,
+                                                     "' is imported with versions ", it->second,
+                                                     " and ", o.version()));
     }
     if (domain.empty() && (o.version() < 1 || o.version() > kCanonicalOpset)) {
-      return absl::InvalidArgumentError(absl::StrCat("opset ", o.version(), " is not supported; this reads opsets 1 to ",
-                                                     kCanonicalOpset));
+      return absl::InvalidArgumentError(absl::StrCat(
+          "opset ", o.version(), " is not supported; this reads opsets 1 to ", kCanonicalOpset));
     }
   }
   return absl::OkStatus();
@@ -64,7 +67,8 @@ absl::StatusOr<Model> ParseFrom(absl::string_view bytes, const std::string& path
     return absl::InvalidArgumentError(absl::StrCat("'", path, "' is not an ONNX model", hint));
   }
   if (!model.proto().has_graph() && model.proto().training_info_size() == 0) {
-    return absl::InvalidArgumentError(absl::StrCat("'", path, "' is not an ONNX model: it has no graph", hint));
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", path, "' is not an ONNX model: it has no graph", hint));
   }
   ONWARD_RETURN_IF_ERROR(Annotate(CheckVersions(model.proto()), absl::StrCat("'", path, "'")));
   return model;
@@ -135,7 +139,8 @@ absl::StatusOr<Graph> OtherGraph(const Model& model, const onnx::GraphProto& pro
     ONWARD_ASSIGN_OR_RETURN(Function function, FunctionFromProto(f, &external));
     const FunctionKey key{f.domain(), f.name(), f.overload()};
     if (!graph.functions.emplace(key, std::make_shared<Function>(std::move(function))).second) {
-      return absl::InvalidArgumentError(absl::StrCat("function ", f.domain(), ".", f.name(), " is defined twice"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("function ", f.domain(), ".", f.name(), " is defined twice"));
     }
   }
   return graph;
@@ -172,7 +177,8 @@ Model ModelFromGraph(const Graph& graph, int ir_version, const std::string& prod
     o->set_version(version);
   }
   GraphToProto(graph, proto.mutable_graph());
-  for (const auto& [key, function] : graph.functions) FunctionToProto(key, *function, proto.add_functions());
+  for (const auto& [key, function] : graph.functions)
+    FunctionToProto(key, *function, proto.add_functions());
   return model;
 }
 

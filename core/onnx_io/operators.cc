@@ -32,15 +32,16 @@ const onnx::OpSchema* FindSchema(const Node& node, const std::map<std::string, i
 // have, however many that is.
 absl::Status CheckListedDimensions(const Node& node, absl::Span<const InputFact> inputs) {
   const size_t at = node.Is("ConstantOfShape") ? 0 : node.Is("Resize") ? 3 : 1;
-  if (!(node.Is("ConstantOfShape") || node.Is("Resize") || node.Is("Expand") || node.Is("Reshape") ||
-        node.Is("AffineGrid")) ||
+  if (!(node.Is("ConstantOfShape") || node.Is("Resize") || node.Is("Expand") ||
+        node.Is("Reshape") || node.Is("AffineGrid")) ||
       at >= inputs.size() || inputs[at].type == nullptr) {
     return absl::OkStatus();
   }
   const ValueType& list = *inputs[at].type;
   if (list.rank() != 1 || list.dims[0].value <= kMaxAxes) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(node.Describe(), ": input ", at, " lists ", list.dims[0].value,
-                                                 " dimensions; at most ", kMaxAxes, " are supported"));
+  return absl::InvalidArgumentError(absl::StrCat(node.Describe(), ": input ", at, " lists ",
+                                                 list.dims[0].value, " dimensions; at most ",
+                                                 kMaxAxes, " are supported"));
 }
 
 class NodeContext : public onnx::InferenceContext {
@@ -87,7 +88,9 @@ class NodeContext : public onnx::InferenceContext {
     while (i >= outputs_.size()) outputs_.emplace_back();
     return &outputs_[i];
   }
-  onnx::GraphInferencer* getGraphAttributeInferencer(const std::string&) override { return nullptr; }
+  onnx::GraphInferencer* getGraphAttributeInferencer(const std::string&) override {
+    return nullptr;
+  }
 
  private:
   onnx::NodeProto proto_;
@@ -101,8 +104,9 @@ class OnnxOperators : public OperatorSet {
  public:
   explicit OnnxOperators(const FunctionLibrary* library) : library_(library) {}
 
-  absl::StatusOr<std::vector<ValueType>> Infer(const Node& node, absl::Span<const InputFact> inputs,
-                                               const std::map<std::string, int>& opsets) const override {
+  absl::StatusOr<std::vector<ValueType>> Infer(
+      const Node& node, absl::Span<const InputFact> inputs,
+      const std::map<std::string, int>& opsets) const override {
     if (node.domain == kOnwardDomain) return InferOwn(node, inputs, opsets);
     std::vector<ValueType> types(node.outputs.size());
     if (node.Is("Gradient", kTrainingDomain)) {
@@ -131,10 +135,12 @@ class OnnxOperators : public OperatorSet {
       const Node& node, absl::Span<const InputFact> inputs,
       const std::map<std::string, int>& opsets) const override {
     if (node.domain == kOnwardDomain) {
-      if (library_ == nullptr || library_->Find(node.op_type) == nullptr) return std::optional<Function>();
+      if (library_ == nullptr || library_->Find(node.op_type) == nullptr)
+        return std::optional<Function>();
       auto it = opsets.find("");
-      ONWARD_ASSIGN_OR_RETURN(Graph body, library_->Instantiate(node, inputs, this,
-                                                                it == opsets.end() ? kCanonicalOpset : it->second));
+      ONWARD_ASSIGN_OR_RETURN(
+          Graph body, library_->Instantiate(node, inputs, this,
+                                            it == opsets.end() ? kCanonicalOpset : it->second));
       return Function{std::move(body), {}, {}};
     }
     const onnx::OpSchema* schema = FindSchema(node, opsets);
@@ -150,7 +156,8 @@ class OnnxOperators : public OperatorSet {
     if (node.domain.empty()) return node.op_type == "Shape" || node.op_type == "Size";
     if (node.domain != kOnwardDomain || library_ == nullptr) return false;
     const FunctionDef* def = library_->Find(node.op_type);
-    return def != nullptr && std::find(def->shape_only.begin(), def->shape_only.end(), input) != def->shape_only.end();
+    return def != nullptr && std::find(def->shape_only.begin(), def->shape_only.end(), input) !=
+                                 def->shape_only.end();
   }
 
   int SinceVersion(const Node& node, const std::map<std::string, int>& opsets) const override {
@@ -165,12 +172,14 @@ class OnnxOperators : public OperatorSet {
 
   static bool HasUntypedInput(const Node& node, absl::Span<const InputFact> inputs) {
     for (size_t i = 0; i < inputs.size(); ++i) {
-      if (node.HasInput(static_cast<int>(i)) && TypeAt(inputs, i).dtype == DType::kUndefined) return true;
+      if (node.HasInput(static_cast<int>(i)) && TypeAt(inputs, i).dtype == DType::kUndefined)
+        return true;
     }
     return false;
   }
 
-  absl::StatusOr<std::vector<ValueType>> InferOwn(const Node& node, absl::Span<const InputFact> inputs,
+  absl::StatusOr<std::vector<ValueType>> InferOwn(const Node& node,
+                                                  absl::Span<const InputFact> inputs,
                                                   const std::map<std::string, int>& opsets) const {
     std::vector<ValueType> types(node.outputs.size());
     const FunctionDef* def = library_ == nullptr ? nullptr : library_->Find(node.op_type);
@@ -189,8 +198,9 @@ class OnnxOperators : public OperatorSet {
     }
     if (complete) return types;
     auto it = opsets.find("");
-    ONWARD_ASSIGN_OR_RETURN(Graph body, library_->Instantiate(node, inputs, this,
-                                                              it == opsets.end() ? kCanonicalOpset : it->second));
+    ONWARD_ASSIGN_OR_RETURN(
+        Graph body, library_->Instantiate(node, inputs, this,
+                                          it == opsets.end() ? kCanonicalOpset : it->second));
     for (size_t i = 0; i < types.size() && i < body.outputs.size(); ++i) {
       if (types[i].dtype == DType::kUndefined) types[i] = body.outputs[i].type;
     }
@@ -213,9 +223,9 @@ class OnnxOperators : public OperatorSet {
     }
   }
 
-  static absl::StatusOr<std::optional<Function>> SchemaBody(const onnx::OpSchema& schema, const Node& node,
-                                                            absl::Span<const InputFact> inputs,
-                                                            const std::map<std::string, int>& opsets) {
+  static absl::StatusOr<std::optional<Function>> SchemaBody(
+      const onnx::OpSchema& schema, const Node& node, absl::Span<const InputFact> inputs,
+      const std::map<std::string, int>& opsets) {
     auto it = opsets.find(node.domain);
     const int version = it == opsets.end() ? kCanonicalOpset : it->second;
     onnx::FunctionProto proto;
@@ -245,7 +255,8 @@ class OnnxOperators : public OperatorSet {
       for (auto& [n, a] : parsed.attributes) function.default_attributes.emplace(n, a);
     }
     auto target = opsets.find("");
-    if (target != opsets.end() && function.body.opset() != 0 && function.body.opset() < target->second) {
+    if (target != opsets.end() && function.body.opset() != 0 &&
+        function.body.opset() < target->second) {
       // The converter reads attributes (axes that became inputs) and cannot see
       // through references.
       ResolveAttributes(node, &function);

@@ -15,7 +15,8 @@
 namespace onward {
 
 // Tensors. `external` resolves data outside the message; null refuses it.
-absl::StatusOr<Tensor> TensorFromProto(const onnx::TensorProto& proto, const ExternalData* external);
+absl::StatusOr<Tensor> TensorFromProto(const onnx::TensorProto& proto,
+                                       const ExternalData* external);
 absl::StatusOr<Tensor> SparseFromProto(const onnx::SparseTensorProto& proto,
                                        const ExternalData* external);
 void TensorToProto(const Tensor& tensor, const std::string& name, onnx::TensorProto* proto);

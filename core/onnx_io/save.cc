@@ -17,7 +17,8 @@ namespace onward {
 namespace {
 
 absl::Status IoError(const std::string& what, const std::string& path) {
-  return absl::InternalError(absl::StrCat("cannot ", what, " '", path, "': ", std::strerror(errno)));
+  return absl::InternalError(
+      absl::StrCat("cannot ", what, " '", path, "': ", std::strerror(errno)));
 }
 
 absl::Status WriteAll(int fd, const std::string& bytes, const std::string& path) {
@@ -45,16 +46,19 @@ absl::Status WriteFileAtomically(const std::string& path, const std::string& byt
   if (fs::is_directory(target, ignored)) {
     return absl::InvalidArgumentError(absl::StrCat("cannot write '", path, "': it is a folder"));
   }
-  if (fs::exists(fs::symlink_status(target, ignored)) && !fs::is_regular_file(fs::symlink_status(target, ignored))) {
+  if (fs::exists(fs::symlink_status(target, ignored)) &&
+      !fs::is_regular_file(fs::symlink_status(target, ignored))) {
     return absl::InvalidArgumentError(
         absl::StrCat("will not write '", path, "': it exists and is not a regular file"));
   }
   const std::string temporary = absl::StrCat(path, ".", getpid(), ".tmp");
-  const int fd = open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
+  const int fd =
+      open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
   if (fd < 0) return IoError("create", temporary);
   absl::Status status = WriteAll(fd, bytes, temporary);
   if (close(fd) != 0 && status.ok()) status = IoError("close", temporary);
-  if (status.ok() && rename(temporary.c_str(), path.c_str()) != 0) status = IoError("rename to", path);
+  if (status.ok() && rename(temporary.c_str(), path.c_str()) != 0)
+    status = IoError("rename to", path);
   if (!status.ok()) {
     unlink(temporary.c_str());
     return status;
@@ -72,11 +76,12 @@ absl::Status WriteModel(const Model& model, const std::string& path) {
   constexpr size_t kMaxMessage = (size_t{1} << 31) - 1;
   const size_t size = model.proto().ByteSizeLong();
   if (size > kMaxMessage) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        "the model needs ", size, " bytes; one .onnx file holds at most 2 GiB"));
+    return absl::ResourceExhaustedError(
+        absl::StrCat("the model needs ", size, " bytes; one .onnx file holds at most 2 GiB"));
   }
   std::string bytes;
-  if (!model.proto().SerializeToString(&bytes)) return absl::InternalError("the model cannot be serialized");
+  if (!model.proto().SerializeToString(&bytes))
+    return absl::InternalError("the model cannot be serialized");
   return WriteFileAtomically(path, bytes);
 }
 

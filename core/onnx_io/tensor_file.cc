@@ -27,7 +27,8 @@ absl::StatusOr<Tensor> ReadTensorFile(const std::string& path) {
   return tensor;
 }
 
-absl::Status WriteTensorFile(const Tensor& tensor, const std::string& name, const std::string& path) {
+absl::Status WriteTensorFile(const Tensor& tensor, const std::string& name,
+                             const std::string& path) {
   onnx::TensorProto proto;
   TensorToProto(tensor, name, &proto);
   return WriteFileAtomically(path, proto.SerializeAsString());

@@ -12,7 +12,8 @@
 namespace onward {
 
 absl::StatusOr<Tensor> ReadTensorFile(const std::string& path);
-absl::Status WriteTensorFile(const Tensor& tensor, const std::string& name, const std::string& path);
+absl::Status WriteTensorFile(const Tensor& tensor, const std::string& name,
+                             const std::string& path);
 
 }  // namespace onward
 

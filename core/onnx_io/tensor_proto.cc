@@ -64,14 +64,16 @@ absl::Status CopyTyped(const onnx::TensorProto& p, Tensor* t) {
   if (bits == 4 || bits == 2) {
     return CopyField(p, p.int32_data(), static_cast<int64_t>(t->bytes()), t->data<uint8_t>());
   }
-  return absl::UnimplementedError(absl::StrCat("tensor '", p.name(), "': type ", DTypeName(t->dtype()),
+  return absl::UnimplementedError(absl::StrCat("tensor '", p.name(), "': type ",
+                                               DTypeName(t->dtype()),
                                                " outside raw_data is not supported"));
 }
 
 absl::Status CopyStrings(const onnx::TensorProto& p, Tensor* t) {
   if (p.has_raw_data() && !p.raw_data().empty()) return Bad(p, "strings cannot be in raw_data");
   if (p.string_data_size() != t->elements()) {
-    return Bad(p, absl::StrCat("has ", p.string_data_size(), " strings, but its shape needs ", t->elements()));
+    return Bad(p, absl::StrCat("has ", p.string_data_size(), " strings, but its shape needs ",
+                               t->elements()));
   }
   for (int i = 0; i < p.string_data_size(); ++i) t->data<std::string>()[i] = p.string_data(i);
   return absl::OkStatus();
@@ -88,7 +90,8 @@ absl::StatusOr<Tensor> ReadTensor(const onnx::TensorProto& p, const ExternalData
   const Shape shape(absl::MakeConstSpan(p.dims().data(), p.dims_size()));
   const size_t bytes = TensorBytes(dtype, shape);
   const bool is_external = p.data_location() == onnx::TensorProto::EXTERNAL;
-  if (DataFields(p) > (is_external ? 0 : 1)) return Bad(p, "keeps its values in more than one place");
+  if (DataFields(p) > (is_external ? 0 : 1))
+    return Bad(p, "keeps its values in more than one place");
   if (is_external) {
     if (external == nullptr) return Bad(p, "external data is not allowed here");
     if (dtype == DType::kString) return Bad(p, "strings cannot be external");
@@ -124,7 +127,8 @@ absl::StatusOr<Tensor> ReadTensor(const onnx::TensorProto& p, const ExternalData
   const int64_t listed = static_cast<int64_t>(p.float_data_size()) + p.int32_data_size() +
                          p.string_data_size() + p.int64_data_size() + p.double_data_size() +
                          p.uint64_data_size();
-  if (*elements > 0 && listed == 0) return Bad(p, absl::StrCat("has no values; its shape needs ", *elements));
+  if (*elements > 0 && listed == 0)
+    return Bad(p, absl::StrCat("has no values; its shape needs ", *elements));
   if (*elements > 8 * listed + 8) {
     return Bad(p, absl::StrCat("has ", listed, " values, but its shape needs ", *elements));
   }
@@ -144,11 +148,13 @@ absl::StatusOr<Tensor> TensorFromProto(const onnx::TensorProto& p, const Externa
   }
 }
 
-absl::StatusOr<Tensor> SparseFromProto(const onnx::SparseTensorProto& p, const ExternalData* external) {
+absl::StatusOr<Tensor> SparseFromProto(const onnx::SparseTensorProto& p,
+                                       const ExternalData* external) {
   ONWARD_ASSIGN_OR_RETURN(Tensor values, TensorFromProto(p.values(), external));
   ONWARD_ASSIGN_OR_RETURN(Tensor indices, TensorFromProto(p.indices(), external));
   auto bad = [&](absl::string_view what) {
-    return absl::InvalidArgumentError(absl::StrCat("sparse tensor '", p.values().name(), "': ", what));
+    return absl::InvalidArgumentError(
+        absl::StrCat("sparse tensor '", p.values().name(), "': ", what));
   };
   ONWARD_ASSIGN_OR_RETURN(int64_t total,
                           CheckedElements(absl::MakeConstSpan(p.dims().data(), p.dims_size())));
@@ -165,7 +171,8 @@ absl::StatusOr<Tensor> SparseFromProto(const onnx::SparseTensorProto& p, const E
              : indices.shape() != Shape{n, static_cast<int64_t>(shape.rank())}) {
     return bad("indices and values do not match");
   }
-  if (values.dtype() == DType::kString || DTypeBits(values.dtype()) < 8) return bad("has an unsupported type");
+  if (values.dtype() == DType::kString || DTypeBits(values.dtype()) < 8)
+    return bad("has an unsupported type");
   Tensor dense = Tensor::Zeros(values.dtype(), shape);
   const size_t width = DTypeBits(values.dtype()) / 8;
   const auto strides = shape.Strides();

@@ -21,7 +21,8 @@ bool SameForms(const Graph& graph, int from, int to) {
     if (!node.domain.empty()) continue;
     const onnx::OpSchema* before = onnx::OpSchemaRegistry::Schema(node.op_type, from, "");
     const onnx::OpSchema* after = onnx::OpSchemaRegistry::Schema(node.op_type, to, "");
-    if (before == nullptr || after == nullptr || before->since_version() != after->since_version()) return false;
+    if (before == nullptr || after == nullptr || before->since_version() != after->since_version())
+      return false;
     for (const auto& [name, attribute] : node.attributes) {
       if (auto* sub = std::get_if<std::shared_ptr<const Graph>>(&attribute.value)) {
         if (!SameForms(**sub, from, to)) return false;
@@ -50,7 +51,8 @@ absl::StatusOr<Graph> RaiseOpset(const Graph& graph, int target) {
     } else {
       kept.emplace(name, tensor);
       light.initializers.erase(name);
-      if (!light.IsInput(name)) light.inputs.push_back({name, ValueType::Of(tensor.dtype(), tensor.shape())});
+      if (!light.IsInput(name))
+        light.inputs.push_back({name, ValueType::Of(tensor.dtype(), tensor.shape())});
     }
   }
   Model model = ModelFromGraph(light, 10, "onward");
@@ -62,8 +64,8 @@ absl::StatusOr<Graph> RaiseOpset(const Graph& graph, int target) {
         converter->convert_version(model.proto(), onnx::OpSetID(from), onnx::OpSetID(target));
     ONWARD_ASSIGN_OR_RETURN(raised, GraphFromProto(converted.graph(), nullptr));
   } catch (const std::exception& e) {
-    return absl::UnimplementedError(
-        absl::StrCat("the model cannot be raised from opset ", from, " to ", target, ": ", e.what()));
+    return absl::UnimplementedError(absl::StrCat("the model cannot be raised from opset ", from,
+                                                 " to ", target, ": ", e.what()));
   }
   raised.opsets = graph.opsets;
   raised.opsets[""] = target;

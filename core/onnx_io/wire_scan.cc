@@ -31,27 +31,47 @@ struct Cursor {
 
 // kTensor: its parts are not messages, but strings count too. kType: types are
 // messages all the way down.
-enum class Message { kModel, kGraph, kNode, kAttribute, kFunction, kTraining, kSparse, kTensor, kType, kLeaf };
+enum class Message {
+  kModel,
+  kGraph,
+  kNode,
+  kAttribute,
+  kFunction,
+  kTraining,
+  kSparse,
+  kTensor,
+  kType,
+  kLeaf
+};
 
 // Which submessages can hold many further ones; the field numbers are those of
 // onnx.proto.
 Message Child(Message parent, uint64_t field) {
   switch (parent) {
     case Message::kModel:
-      return field == 7 ? Message::kGraph : field == 20 ? Message::kTraining
-             : field == 25 ? Message::kFunction : Message::kLeaf;
+      return field == 7    ? Message::kGraph
+             : field == 20 ? Message::kTraining
+             : field == 25 ? Message::kFunction
+                           : Message::kLeaf;
     case Message::kTraining: return field <= 2 ? Message::kGraph : Message::kLeaf;
     case Message::kGraph:
-      return field == 1 ? Message::kNode : field == 5 ? Message::kTensor : field == 15 ? Message::kSparse
-             : field >= 11 && field <= 14 ? Message::kType : Message::kLeaf;
+      return field == 1                   ? Message::kNode
+             : field == 5                 ? Message::kTensor
+             : field == 15                ? Message::kSparse
+             : field >= 11 && field <= 14 ? Message::kType
+                                          : Message::kLeaf;
     case Message::kFunction:
-      return field == 7 ? Message::kNode : field == 11 ? Message::kAttribute
-             : field == 12 ? Message::kType : Message::kLeaf;
+      return field == 7    ? Message::kNode
+             : field == 11 ? Message::kAttribute
+             : field == 12 ? Message::kType
+                           : Message::kLeaf;
     case Message::kNode: return field == 5 ? Message::kAttribute : Message::kLeaf;
     case Message::kAttribute:
-      return field == 6 || field == 11 ? Message::kGraph : field == 5 || field == 10 ? Message::kTensor
-             : field == 22 || field == 23 ? Message::kSparse : field == 14 || field == 15 ? Message::kType
-             : Message::kLeaf;
+      return field == 6 || field == 11    ? Message::kGraph
+             : field == 5 || field == 10  ? Message::kTensor
+             : field == 22 || field == 23 ? Message::kSparse
+             : field == 14 || field == 15 ? Message::kType
+                                          : Message::kLeaf;
     case Message::kSparse: return Message::kTensor;
     case Message::kType: return Message::kType;
     case Message::kTensor:

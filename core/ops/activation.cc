@@ -31,27 +31,35 @@ T ClipToUnit(T x) {
 
 struct ReluOp {
   template <typename T>
-  T operator()(T x) const { return T(0) > x ? T(0) : x; }
+  T operator()(T x) const {
+    return T(0) > x ? T(0) : x;
+  }
 };
 
 // dx = dy where y > 0, else 0
 struct ReluGradOp {
   template <typename T>
-  T operator()(T dy, T y) const { return y > T(0) ? dy : T(0); }
+  T operator()(T dy, T y) const {
+    return y > T(0) ? dy : T(0);
+  }
 };
 
 struct LeakyReluOp {
   float alpha;
   explicit LeakyReluOp(const Node& node) : alpha(node.Float("alpha", 0.01f)) {}
   template <typename T>
-  T operator()(T x) const { return x < T(0) ? T(alpha) * x : x; }
+  T operator()(T x) const {
+    return x < T(0) ? T(alpha) * x : x;
+  }
 };
 
 struct ThresholdedReluOp {
   float alpha;
   explicit ThresholdedReluOp(const Node& node) : alpha(node.Float("alpha", 1.0f)) {}
   template <typename T>
-  T operator()(T x) const { return x <= T(alpha) ? T(0) : x; }
+  T operator()(T x) const {
+    return x <= T(alpha) ? T(0) : x;
+  }
 };
 
 struct EluOp {
@@ -88,12 +96,16 @@ struct CeluOp {
 
 struct SigmoidOp {
   template <typename T>
-  T operator()(T x) const { return Sigmoid(x); }
+  T operator()(T x) const {
+    return Sigmoid(x);
+  }
 };
 
 struct TanhOp {
   template <typename T>
-  T operator()(T x) const { return Tanh(x); }
+  T operator()(T x) const {
+    return Tanh(x);
+  }
 };
 
 struct HardSigmoidOp {
@@ -101,30 +113,40 @@ struct HardSigmoidOp {
   explicit HardSigmoidOp(const Node& node)
       : alpha(node.Float("alpha", 0.2f)), beta(node.Float("beta", 0.5f)) {}
   template <typename T>
-  T operator()(T x) const { return ClipToUnit(T(alpha) * x + T(beta)); }
+  T operator()(T x) const {
+    return ClipToUnit(T(alpha) * x + T(beta));
+  }
 };
 
 struct HardSwishOp {
   template <typename T>
-  T operator()(T x) const { return x * ClipToUnit(x / T(6) + T(0.5)); }
+  T operator()(T x) const {
+    return x * ClipToUnit(x / T(6) + T(0.5));
+  }
 };
 
 // log(1 + e^x) = max(x, 0) + log(1 + e^-|x|)
 struct SoftplusOp {
   template <typename T>
-  T operator()(T x) const { return (T(0) > x ? T(0) : x) + LogOnePlus(Exp(-std::fabs(x))); }
+  T operator()(T x) const {
+    return (T(0) > x ? T(0) : x) + LogOnePlus(Exp(-std::fabs(x)));
+  }
 };
 
 struct SoftsignOp {
   template <typename T>
-  T operator()(T x) const { return x / (T(1) + std::fabs(x)); }
+  T operator()(T x) const {
+    return x / (T(1) + std::fabs(x));
+  }
 };
 
 struct SwishOp {
   float alpha;
   explicit SwishOp(const Node& node) : alpha(node.Float("alpha", 1.0f)) {}
   template <typename T>
-  T operator()(T x) const { return x * Sigmoid(T(alpha) * x); }
+  T operator()(T x) const {
+    return x * Sigmoid(T(alpha) * x);
+  }
 };
 
 // tanh(log(1 + e)) = e (e + 2) / (e (e + 2) + 2) for e = exp(x); it is 1 in

@@ -133,9 +133,9 @@ absl::StatusOr<Kernel> MakeShaped(const KernelFactory& factory, const ShapeRule&
     if (!outputs[i].present()) continue;
     const Shape expected = rule(request, i);
     if (outputs[i].shape.has_value() && *outputs[i].shape != expected) {
-      return NodeError(node, absl::StrCat("output ", i, " is declared with shape ",
-                                          outputs[i].shape->ToString(), ", its inputs give ",
-                                          expected.ToString()));
+      return NodeError(
+          node, absl::StrCat("output ", i, " is declared with shape ", outputs[i].shape->ToString(),
+                             ", its inputs give ", expected.ToString()));
     }
     outputs[i].shape = expected;
   }
@@ -175,8 +175,8 @@ ShapeRule LikeInput(int i) {
 }
 
 KernelFactory Adapt(KernelFactory factory, ShapeRule rule, AdaptOptions options) {
-  return [factory = std::move(factory), rule = std::move(rule), options = std::move(options)](
-             const KernelRequest& r) -> absl::StatusOr<Kernel> {
+  return [factory = std::move(factory), rule = std::move(rule),
+          options = std::move(options)](const KernelRequest& r) -> absl::StatusOr<Kernel> {
     bool known = true;
     for (const ValueSpec& v : r.inputs) known &= !v.present() || v.shape.has_value();
     for (const ValueSpec& v : r.outputs) known &= !v.present() || v.shape.has_value();

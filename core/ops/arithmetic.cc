@@ -20,27 +20,39 @@ namespace {
 
 struct AddOp {
   template <typename T>
-  T operator()(T a, T b) const { return WrapAdd(a, b); }
+  T operator()(T a, T b) const {
+    return WrapAdd(a, b);
+  }
 };
 struct SubOp {
   template <typename T>
-  T operator()(T a, T b) const { return WrapSub(a, b); }
+  T operator()(T a, T b) const {
+    return WrapSub(a, b);
+  }
 };
 struct MulOp {
   template <typename T>
-  T operator()(T a, T b) const { return WrapMul(a, b); }
+  T operator()(T a, T b) const {
+    return WrapMul(a, b);
+  }
 };
 struct DivOp {
   template <typename T>
-  T operator()(T a, T b) const { return SafeDiv(a, b); }
+  T operator()(T a, T b) const {
+    return SafeDiv(a, b);
+  }
 };
 struct MinOp {
   template <typename T>
-  T operator()(T a, T b) const { return NanMin(a, b); }
+  T operator()(T a, T b) const {
+    return NanMin(a, b);
+  }
 };
 struct MaxOp {
   template <typename T>
-  T operator()(T a, T b) const { return NanMax(a, b); }
+  T operator()(T a, T b) const {
+    return NanMax(a, b);
+  }
 };
 
 // fmod = 1: the remainder of the quotient rounded towards zero.
@@ -79,7 +91,9 @@ absl::StatusOr<Kernel> MakeMod(const KernelRequest& request) {
 
 struct PReluOp {
   template <typename T>
-  T operator()(T x, T slope) const { return x < T(0) ? WrapMul(slope, x) : x; }
+  T operator()(T x, T slope) const {
+    return x < T(0) ? WrapMul(slope, x) : x;
+  }
 };
 
 absl::StatusOr<Kernel> MakePRelu(const KernelRequest& request) {
@@ -87,9 +101,9 @@ absl::StatusOr<Kernel> MakePRelu(const KernelRequest& request) {
                           (MakeBinary<PReluOp, WideNumericTypes>(request, kLightGrain)));
   const absl::StatusOr<Shape> shape = BroadcastShapes(request.in(0), request.in(1));
   if (!shape.ok() || *shape != request.in(0)) {
-    return NodeError(request.node, absl::StrCat("slope of shape ", request.in(1).ToString(),
-                                                " does not broadcast to ",
-                                                request.in(0).ToString()));
+    return NodeError(request.node,
+                     absl::StrCat("slope of shape ", request.in(1).ToString(),
+                                  " does not broadcast to ", request.in(0).ToString()));
   }
   return kernel;
 }
@@ -108,8 +122,8 @@ RunBody ChainBody(bool mean) {
       const int64_t m = std::min(kChainTile, n - i);
       BinaryRun(op, at(0, i), in[0].repeats, at(1, i), in[1].repeats, result + i, m);
       for (int k = 2; k < static_cast<int>(in.size()); ++k) {
-        BinaryRun(op, static_cast<const T*>(result + i), false, at(k, i), in[k].repeats,
-                  result + i, m);
+        BinaryRun(op, static_cast<const T*>(result + i), false, at(k, i), in[k].repeats, result + i,
+                  m);
       }
       if (mean) {
         const auto count = static_cast<ComputeType<T>>(in.size());

@@ -36,8 +36,9 @@ struct Attention {
   size_t scores_at, inverse_at, gemm_at, part_bytes;  // in the workspace of a part
 
   void Run(const KernelCall& call) const {
-    ForAttentionPairs(shape, work, call.workspace, part_bytes,
-                      [&](const AttentionPair& pair, void* workspace) { RunPair(pair, call, workspace); });
+    ForAttentionPairs(
+        shape, work, call.workspace, part_bytes,
+        [&](const AttentionPair& pair, void* workspace) { RunPair(pair, call, workspace); });
   }
 
   void RunPair(const AttentionPair& pair, const KernelCall& call, void* workspace) const {

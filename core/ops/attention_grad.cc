@@ -41,8 +41,9 @@ struct AttentionGrad {
   size_t scores_at, slopes_at, inverse_at, gemm_at, part_bytes;  // in the workspace of a part
 
   void Run(const KernelCall& call) const {
-    ForAttentionPairs(shape, work, call.workspace, part_bytes,
-                      [&](const AttentionPair& pair, void* workspace) { RunPair(pair, call, workspace); });
+    ForAttentionPairs(
+        shape, work, call.workspace, part_bytes,
+        [&](const AttentionPair& pair, void* workspace) { RunPair(pair, call, workspace); });
   }
 
   // Inputs dY, Q, K, V, mask; outputs dQ, dK, dV, dS / scale.

@@ -27,11 +27,11 @@ void ForTiles(const AxisView& view, const Body& body) {
   const int64_t work = std::max<int64_t>(1, view.n * std::min(view.inner, kColumns));
   ParallelFor(view.outer * tiles, std::max<int64_t>(1, kGrain / work),
               [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const int64_t column = i % tiles * kColumns;
-      body(i / tiles, column, std::min(kColumns, view.inner - column));
-    }
-  });
+                for (int64_t i = begin; i < end; ++i) {
+                  const int64_t column = i % tiles * kColumns;
+                  body(i / tiles, column, std::min(kColumns, view.inner - column));
+                }
+              });
 }
 
 // Whether x takes the place of `best`; NaN is larger and smaller than anything,
@@ -99,8 +99,10 @@ absl::StatusOr<Kernel> MakeArg(const KernelRequest& request) {
                                                 " has no elements to choose from"));
   }
   const AxisView view(data, static_cast<int>(axis < 0 ? axis + data.rank() : axis));
-  const auto make = [shape = *std::move(plan)](absl::Span<const Tensor* const>)
-      -> absl::StatusOr<ReducePlan> { return shape; };
+  const auto make =
+      [shape = *std::move(plan)](absl::Span<const Tensor* const>) -> absl::StatusOr<ReducePlan> {
+    return shape;
+  };
   const auto run = [arg, view](const ReducePlan& fixed, const KernelCall& call, Tensor& out) {
     if (fixed.outputs > 0) arg(view, *call.inputs[0], out);
     return absl::OkStatus();
@@ -114,15 +116,23 @@ struct CumulateOptions {
 
 struct PlusStep {
   template <typename T>
-  static T Start() { return T(0); }
+  static T Start() {
+    return T(0);
+  }
   template <typename T>
-  static T Next(T a, T b) { return WrapAdd(a, b); }
+  static T Next(T a, T b) {
+    return WrapAdd(a, b);
+  }
 };
 struct TimesStep {
   template <typename T>
-  static T Start() { return T(1); }
+  static T Start() {
+    return T(1);
+  }
   template <typename T>
-  static T Next(T a, T b) { return WrapMul(a, b); }
+  static T Next(T a, T b) {
+    return WrapMul(a, b);
+  }
 };
 
 // Floats are carried in double.

@@ -19,7 +19,8 @@ struct AxisView {
 
   AxisView() = default;
   AxisView(const Shape& shape, int axis)
-      : outer(shape.elements(0, axis)), n(shape[axis]),
+      : outer(shape.elements(0, axis)),
+        n(shape[axis]),
         inner(shape.elements(axis + 1, shape.rank())) {}
 
   // Where the columns starting at (o, column) begin; rows have column 0.
@@ -32,10 +33,9 @@ inline constexpr int64_t kAxisGrain = 4096;
 // Calls row(o) for each row of a view with inner = 1.
 template <typename Row>
 void ForRows(const AxisView& v, const Row& row) {
-  ParallelFor(v.outer, kAxisGrain / std::max<int64_t>(v.n, 1) + 1,
-              [&](int64_t begin, int64_t end) {
-                for (int64_t o = begin; o < end; ++o) row(o);
-              });
+  ParallelFor(v.outer, kAxisGrain / std::max<int64_t>(v.n, 1) + 1, [&](int64_t begin, int64_t end) {
+    for (int64_t o = begin; o < end; ++o) row(o);
+  });
 }
 
 // Calls columns(o, column, count) for each group of up to kLanes<T> columns.

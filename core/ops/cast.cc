@@ -78,8 +78,8 @@ std::optional<To> Parse(const std::string& text) {
     using Widest = std::conditional_t<std::is_signed_v<To>, int64_t, uint64_t>;
     const std::optional<Widest> value = ParseInteger<Widest>(text);
     if (!value.has_value()) return std::nullopt;
-    return static_cast<To>(std::clamp<Widest>(*value, std::numeric_limits<To>::min(),
-                                              std::numeric_limits<To>::max()));
+    return static_cast<To>(
+        std::clamp<Widest>(*value, std::numeric_limits<To>::min(), std::numeric_limits<To>::max()));
   } else {
     const std::optional<double> value = ParseDouble(text);
     if (!value.has_value()) return std::nullopt;
@@ -164,8 +164,8 @@ void RegisterCastKernels(KernelTable& table) {
   using Types = CastTypes::With<std::string>;
   table.Add("Cast", Entry<Types>(6, MakeCast));
   table.Add("CastLike", Entry<Types>(15, MakeCastLike));
-  table.Add("Identity", {"reference", 1, [](const KernelRequest& r) { return IdentityKernel(r); },
-                         "all"});
+  table.Add("Identity",
+            {"reference", 1, [](const KernelRequest& r) { return IdentityKernel(r); }, "all"});
 }
 
 }  // namespace onward

@@ -134,8 +134,9 @@ void BinaryRun(const Op& op, const T* a, bool a_repeats, const T* b, bool b_repe
 
 // The type Op gives for arguments of type T.
 template <typename Op, typename T, typename... More>
-using OpResult = std::conditional_t<
-    std::is_same_v<std::invoke_result_t<Op, ComputeType<T>, More...>, bool>, bool, T>;
+using OpResult =
+    std::conditional_t<std::is_same_v<std::invoke_result_t<Op, ComputeType<T>, More...>, bool>,
+                       bool, T>;
 
 template <typename Op, typename Types>
 absl::StatusOr<Kernel> MakeUnary(const KernelRequest& request, int64_t grain) {

@@ -114,12 +114,13 @@ absl::StatusOr<Kernel> MakeLayerNormGrad(const KernelRequest& r) {
   auto axis = NormalizeAxis(r.node.Int("axis", -1), x.rank());
   if (!axis.ok()) return Annotate(axis.status(), r.node.Describe());
   if (r.in(0) != x || r.inputs[0].dtype != r.inputs[1].dtype) {
-    return NodeError(r.node, absl::StrCat("dY has shape ", r.in(0).ToString(), ", X ",
-                                          x.ToString()));
+    return NodeError(r.node,
+                     absl::StrCat("dY has shape ", r.in(0).ToString(), ", X ", x.ToString()));
   }
   if (r.in(2) != Shape(x.dims().subspan(*axis)) || r.inputs[2].dtype != r.inputs[1].dtype) {
     return NodeUnimplemented(r.node, absl::StrCat("takes a scale with the shape and type of a row "
-                                                  "of X, got shape ", r.in(2).ToString()));
+                                                  "of X, got shape ",
+                                                  r.in(2).ToString()));
   }
   auto state = std::make_shared<LayerNormGradState>();
   state->rows = x.elements(0, *axis);

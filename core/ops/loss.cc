@@ -39,8 +39,8 @@ absl::StatusOr<LossShape> LossShapeOf(const KernelRequest& r, int scores) {
   const Shape& x = r.in(scores);
   const Shape& labels = r.in(scores + 1);
   if (x.rank() < 2) {
-    return NodeError(r.node, absl::StrCat("scores need a batch and a class axis, got shape ",
-                                          x.ToString()));
+    return NodeError(
+        r.node, absl::StrCat("scores need a batch and a class axis, got shape ", x.ToString()));
   }
   Shape expected{x[0]};
   for (int i = 2; i < x.rank(); ++i) expected.push_back(x[i]);
@@ -88,9 +88,9 @@ absl::StatusOr<Labels> ReadLabels(const Node& node, const LossShape& shape, cons
     if (bad >= 0) buffer[0] = static_cast<int64_t>(label[bad]);
   });
   if (bad >= 0) {
-    return NodeError(node, absl::StrCat("label ", buffer[0], " at position ", bad,
-                                        " is outside [0, ", shape.classes(), ")",
-                                        skips ? " and is not ignore_index" : ""));
+    return NodeError(node,
+                     absl::StrCat("label ", buffer[0], " at position ", bad, " is outside [0, ",
+                                  shape.classes(), ")", skips ? " and is not ignore_index" : ""));
   }
   out.total_weight = static_cast<double>(counted);
   if (weights != nullptr) {
@@ -120,9 +120,8 @@ T WeightOf(const T* weights, int64_t label) {
 template <typename T>
 T RowLoss(const T* x, int64_t n, int64_t label, T* log_prob) {
   const T max = RowMax(x, n);
-  const auto [sum] = Sums<T, 1>(n, [&](int64_t i, int count, Vec<T>* term) {
-    term[0] = Exp(Load(x + i, count) - max);
-  });
+  const auto [sum] = Sums<T, 1>(
+      n, [&](int64_t i, int count, Vec<T>* term) { term[0] = Exp(Load(x + i, count) - max); });
   const T log_sum = std::log(sum);
   const T loss = label < 0 ? T(0) : -((x[label] - max) - log_sum);
   if (log_prob != nullptr) {
@@ -157,9 +156,8 @@ void CrossEntropy(const LossShape& s, const T* x, const int64_t* label, T* log_p
   auto log_prob_at = [&](int64_t at) { return log_prob == nullptr ? nullptr : log_prob + at; };
   const AxisView& v = s.view;
   if (v.inner == 1) {
-    ForRows(v, [&](int64_t p) {
-      loss[p] = RowLoss(x + p * v.n, v.n, label[p], log_prob_at(p * v.n));
-    });
+    ForRows(
+        v, [&](int64_t p) { loss[p] = RowLoss(x + p * v.n, v.n, label[p], log_prob_at(p * v.n)); });
     return;
   }
   ForColumns<T>(v, [&](int64_t o, int64_t column, int count) {

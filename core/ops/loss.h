@@ -36,7 +36,7 @@ absl::StatusOr<LossShape> LossShapeOf(const KernelRequest& request, int scores);
 
 // Labels in one form, made anew in each run.
 struct Labels {
-  const int64_t* label;   // per position; -1: ignored
+  const int64_t* label;     // per position; -1: ignored
   double total_weight = 0;  // of the positions that are not ignored
 };
 

@@ -41,9 +41,8 @@ void RowGrad(const T* x, int64_t n, int64_t label, T g, T* dx) {
     Store(dx + i, term[0], count);
   });
   const T scale = g / sum;
-  ForVecs<T>(n, [&](int64_t i, int count) {
-    Store<T>(dx + i, Load(dx + i, count) * scale, count);
-  });
+  ForVecs<T>(n,
+             [&](int64_t i, int count) { Store<T>(dx + i, Load(dx + i, count) * scale, count); });
   dx[label] -= g;
 }
 

@@ -70,13 +70,13 @@ absl::StatusOr<Kernel> MakeGroupNorm(const KernelRequest& r, bool instance) {
   }
   const Shape& x = r.in(0);
   if (x.rank() < 2) {
-    return NodeError(r.node, absl::StrCat("needs a batch and a channel axis, got shape ",
-                                          x.ToString()));
+    return NodeError(r.node,
+                     absl::StrCat("needs a batch and a channel axis, got shape ", x.ToString()));
   }
   const int64_t channels = x[1], groups = instance ? channels : r.node.Int("num_groups", 0);
   if (!instance && (groups < 1 || channels % groups != 0)) {
-    return NodeError(r.node, absl::StrCat("num_groups ", groups, " does not divide ", channels,
-                                          " channels"));
+    return NodeError(
+        r.node, absl::StrCat("num_groups ", groups, " does not divide ", channels, " channels"));
   }
   for (int i = 1; i <= 2; ++i) {
     if (r.in(i) != Shape{channels} || r.inputs[i].dtype != r.inputs[0].dtype) {
@@ -85,8 +85,8 @@ absl::StatusOr<Kernel> MakeGroupNorm(const KernelRequest& r, bool instance) {
                                             ") in the type of the tensor"));
     }
   }
-  const GroupShape shape{x[0], groups, groups == 0 ? 0 : channels / groups,
-                         x.elements(2, x.rank()), r.node.Float("epsilon", 1e-5f)};
+  const GroupShape shape{x[0], groups, groups == 0 ? 0 : channels / groups, x.elements(2, x.rank()),
+                         r.node.Float("epsilon", 1e-5f)};
   return FloatKernelOf(r, [shape]<typename T>(const KernelCall& c) {
     GroupNorm<T>(shape, c.inputs[0]->data<T>(), c.inputs[1]->data<T>(), c.inputs[2]->data<T>(),
                  c.outputs[0]->data<T>());
@@ -132,9 +132,8 @@ absl::StatusOr<Kernel> MakeLpNorm(const KernelRequest& r) {
     const T* from = call.inputs[0]->data<T>();
     T* to = call.outputs[0]->data<T>();
     if (view.inner == 1) {
-      ForRows(view, [&](int64_t o) {
-        LpNormRow<T>(p, from + o * view.n, to + o * view.n, view.n);
-      });
+      ForRows(view,
+              [&](int64_t o) { LpNormRow<T>(p, from + o * view.n, to + o * view.n, view.n); });
       return;
     }
     ForColumns<T>(view, [&](int64_t o, int64_t column, int count) {
@@ -190,8 +189,13 @@ absl::StatusOr<Kernel> MakeLrn(const KernelRequest& r) {
   const Shape& x = r.in(0);
   const int64_t size = r.node.Int("size", 0);
   if (size < 1) return NodeError(r.node, absl::StrCat("size ", size, " is not positive"));
-  const LrnShape shape{x[0], x[1], x.elements(2, x.rank()), size, r.node.Float("alpha", 1e-4f),
-                       r.node.Float("beta", 0.75f), r.node.Float("bias", 1.0f)};
+  const LrnShape shape{x[0],
+                       x[1],
+                       x.elements(2, x.rank()),
+                       size,
+                       r.node.Float("alpha", 1e-4f),
+                       r.node.Float("beta", 0.75f),
+                       r.node.Float("bias", 1.0f)};
   auto kernel = FloatKernelOf(r, [shape]<typename T>(const KernelCall& c) {
     Lrn<T>(shape, c.inputs[0]->data<T>(), c.outputs[0]->data<T>());
   });

@@ -78,8 +78,7 @@ void PowRun(absl::Span<const Operand> in, void* out, int64_t n) {
   const E* exponent = in[1].as<E>();
   T* y = static_cast<T*>(out);
   if constexpr (std::is_floating_point_v<T>) {
-    if (in[1].repeats && !in[0].repeats &&
-        ShortPower(base, static_cast<double>(*exponent), y, n)) {
+    if (in[1].repeats && !in[0].repeats && ShortPower(base, static_cast<double>(*exponent), y, n)) {
       return;
     }
   }
@@ -99,8 +98,7 @@ absl::StatusOr<Kernel> MakePow(const KernelRequest& request) {
   RunBody body;
   PowBaseTypes::Dispatch(request.inputs[0].dtype, [&]<typename T>() {
     if (request.outputs[0].dtype != DTypeOf<T>::value) return;
-    NumericTypes::Dispatch(request.inputs[1].dtype,
-                           [&]<typename E>() { body = PowRun<T, E>; });
+    NumericTypes::Dispatch(request.inputs[1].dtype, [&]<typename E>() { body = PowRun<T, E>; });
   });
   if (body == nullptr) return UnservedType(request);
   return BroadcastKernel(request, {0, 1}, std::move(body), kHeavyGrain);

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // ReduceSum and its relatives: what each maps, folds and makes of the total.
+#include "core/ops/reduce.h"
+
 #include <cmath>
 #include <memory>
 #include <type_traits>
@@ -10,7 +12,6 @@
 #include "core/base/status.h"
 #include "core/ops/elementwise.h"
 #include "core/ops/movement.h"
-#include "core/ops/reduce.h"
 #include "core/ops/reducer.h"
 #include "core/ops/register.h"
 #include "core/ops/scalar_math.h"
@@ -24,7 +25,9 @@ struct Unshifted {
 };
 struct Same : Unshifted {
   template <typename T>
-  static T Apply(T x, T) { return x; }
+  static T Apply(T x, T) {
+    return x;
+  }
 };
 struct Absolute : Unshifted {
   template <typename T>
@@ -38,7 +41,9 @@ struct Absolute : Unshifted {
 };
 struct Square : Unshifted {
   template <typename T>
-  static T Apply(T x, T) { return WrapMul(x, x); }
+  static T Apply(T x, T) {
+    return WrapMul(x, x);
+  }
 };
 // Of integers in double, where the sum cannot wrap around.
 struct RealSquare : Unshifted {
@@ -51,7 +56,9 @@ struct RealSquare : Unshifted {
 struct ShiftedExp {
   static constexpr bool kShifted = true;
   template <typename T>
-  static T Apply(T x, T shift) { return vector_math::Exp(x - shift); }
+  static T Apply(T x, T shift) {
+    return vector_math::Exp(x - shift);
+  }
 };
 
 // Reductions. Finish gives the result from the total. kKeepsOne: of one element
@@ -62,7 +69,9 @@ struct PlainReduction {
   using Map = MapType;
   static constexpr bool kKeepsOne = kKeeps;
   template <typename T, typename Total>
-  static Total Finish(Total total, int64_t, T) { return total; }
+  static Total Finish(Total total, int64_t, T) {
+    return total;
+  }
 };
 using SumReduction = PlainReduction<Plus, Same, true>;
 using ProdReduction = PlainReduction<Times, Same, true>;
@@ -79,11 +88,15 @@ struct MeanReduction : SumReduction {
 };
 struct L2Reduction : PlainReduction<Plus, RealSquare, false> {
   template <typename T>
-  static double Finish(double total, int64_t, T) { return std::sqrt(total); }
+  static double Finish(double total, int64_t, T) {
+    return std::sqrt(total);
+  }
 };
 struct LogSumReduction : PlainReduction<Plus, Same, false> {
   template <typename T>
-  static double Finish(double total, int64_t, T) { return std::log(total); }
+  static double Finish(double total, int64_t, T) {
+    return std::log(total);
+  }
 };
 // log(sum(exp(x))) = shift + log(sum(exp(x - shift))), the shift being the
 // largest element.
@@ -96,7 +109,9 @@ struct LogSumExpReduction : PlainReduction<Plus, ShiftedExp, false> {
 // That shift; infinite ones would give infinity - infinity.
 struct ShiftReduction : MaxReduction {
   template <typename T>
-  static T Finish(T total, int64_t, T) { return std::isinf(total) ? T(0) : total; }
+  static T Finish(T total, int64_t, T) {
+    return std::isinf(total) ? T(0) : total;
+  }
 };
 
 template <typename Reduction, typename T, typename Total>
@@ -135,8 +150,7 @@ void Reduce(const ReducePlan& plan, const Tensor& data, Tensor& out) {
       ReduceData<ShiftReduction>(plan, data.data<T>(), static_cast<const T*>(nullptr),
                                  shifts.get());
     }
-    ReduceData<Reduction>(plan, data.data<T>(), static_cast<const T*>(shifts.get()),
-                          out.data<T>());
+    ReduceData<Reduction>(plan, data.data<T>(), static_cast<const T*>(shifts.get()), out.data<T>());
   }
 }
 
@@ -166,8 +180,8 @@ absl::StatusOr<Kernel> MakeReduce(const KernelRequest& request) {
     ONWARD_ASSIGN_OR_RETURN(const ReducePlan plan, PlanFor(request.node, request.in(0), axes));
     if (plan.count == 1) return IdentityKernel(request, plan.shape);
   }
-  const auto make = [node = KeepNode(request.node), data = request.in(0)](
-                        absl::Span<const Tensor* const> inputs) {
+  const auto make = [node = KeepNode(request.node),
+                     data = request.in(0)](absl::Span<const Tensor* const> inputs) {
     return PlanFor(*node, data, InputAt(inputs, 1));
   };
   const auto run = [reduce](const ReducePlan& plan, const KernelCall& call, Tensor& out) {

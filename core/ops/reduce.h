@@ -37,9 +37,9 @@ struct StridedGrid {
 // dimensions of size 1 are gone. The innermost is the run; the others make up
 // two grids of runs.
 struct ReducePlan {
-  Shape shape;            // of the result
-  int64_t outputs = 1;    // elements of the result
-  int64_t count = 1;      // elements of the data per element of the result
+  Shape shape;          // of the result
+  int64_t outputs = 1;  // elements of the result
+  int64_t count = 1;    // elements of the data per element of the result
   bool run_reduced = false;
   int64_t run = 1;
   StridedGrid kept, reduced;

@@ -21,9 +21,8 @@
 namespace onward {
 
 template <typename T>
-using Widest = std::conditional_t<
-    std::is_floating_point_v<T>, double,
-    std::conditional_t<std::is_signed_v<T>, int64_t, uint64_t>>;
+using Widest = std::conditional_t<std::is_floating_point_v<T>, double,
+                                  std::conditional_t<std::is_signed_v<T>, int64_t, uint64_t>>;
 
 // Folds: what lanes and totals are, the neutral value, and how two values join.
 struct Plus {
@@ -32,9 +31,13 @@ struct Plus {
   template <typename T>
   using Total = Widest<T>;
   template <typename T>
-  static T Neutral() { return T(0); }
+  static T Neutral() {
+    return T(0);
+  }
   template <typename T>
-  static T Join(T a, T b) { return WrapAdd(a, b); }
+  static T Join(T a, T b) {
+    return WrapAdd(a, b);
+  }
 };
 
 struct Times {
@@ -43,9 +46,13 @@ struct Times {
   template <typename T>
   using Total = Widest<T>;
   template <typename T>
-  static T Neutral() { return T(1); }
+  static T Neutral() {
+    return T(1);
+  }
   template <typename T>
-  static T Join(T a, T b) { return WrapMul(a, b); }
+  static T Join(T a, T b) {
+    return WrapMul(a, b);
+  }
 };
 
 struct Largest {
@@ -59,7 +66,9 @@ struct Largest {
     return Limits::has_infinity ? static_cast<T>(-Limits::infinity()) : Limits::lowest();
   }
   template <typename T>
-  static T Join(T a, T b) { return NanMax(a, b); }
+  static T Join(T a, T b) {
+    return NanMax(a, b);
+  }
 };
 
 struct Smallest {
@@ -73,7 +82,9 @@ struct Smallest {
     return Limits::has_infinity ? Limits::infinity() : Limits::max();
   }
   template <typename T>
-  static T Join(T a, T b) { return NanMin(a, b); }
+  static T Join(T a, T b) {
+    return NanMin(a, b);
+  }
 };
 
 // Folds Map::Apply(element, shift) into one total per result. `Map::kShifted`
@@ -115,14 +126,15 @@ class Reducer {
     const auto totals = std::make_unique<Total[]>(cuts > 1 ? tasks * cuts * width_ : 0);
     ParallelFor(tasks * cuts, std::max<int64_t>(1, kPieceSize * cuts / work),
                 [&](int64_t begin, int64_t end) {
-      Total local[kColumns];
-      for (int64_t i = begin; i < end; ++i) {
-        const int64_t cut = i % cuts;
-        Total* total = cuts > 1 ? &totals[i * width_] : local;
-        FoldTask(i / cuts, plan_.count * cut / cuts, plan_.count * (cut + 1) / cuts, total);
-        if (cuts == 1) FinishTask(i, total);
-      }
-    });
+                  Total local[kColumns];
+                  for (int64_t i = begin; i < end; ++i) {
+                    const int64_t cut = i % cuts;
+                    Total* total = cuts > 1 ? &totals[i * width_] : local;
+                    FoldTask(i / cuts, plan_.count * cut / cuts, plan_.count * (cut + 1) / cuts,
+                             total);
+                    if (cuts == 1) FinishTask(i, total);
+                  }
+                });
     for (int64_t task = 0; cuts > 1 && task < tasks; ++task) {
       Total* total = &totals[task * cuts * width_];
       for (int64_t cut = 1; cut < cuts; ++cut) {
@@ -252,16 +264,15 @@ class Reducer {
         for (int64_t j = 0; j < width; ++j) {
           const In shift = ShiftAt(shifts, j);
           const auto at = [&](int r) { return static_cast<Lane>(Map::Apply(x[r][j], shift)); };
-          lanes[j] = Fold::Join(lanes[j], Fold::Join(Fold::Join(at(0), at(1)),
-                                                     Fold::Join(at(2), at(3))));
+          lanes[j] =
+              Fold::Join(lanes[j], Fold::Join(Fold::Join(at(0), at(1)), Fold::Join(at(2), at(3))));
         }
       }
       for (; begin < stop; ++begin) {
         const In* x = data + plan_.reduced.Offset(begin);
 #pragma omp simd
         for (int64_t j = 0; j < width; ++j) {
-          lanes[j] = Fold::Join(lanes[j],
-                                static_cast<Lane>(Map::Apply(x[j], ShiftAt(shifts, j))));
+          lanes[j] = Fold::Join(lanes[j], static_cast<Lane>(Map::Apply(x[j], ShiftAt(shifts, j))));
         }
       }
 #pragma omp simd

@@ -53,8 +53,12 @@ template <typename T>
 class ForwardRun {
  public:
   ForwardRun(const ForwardPlan& plan, const KernelCall& call)
-      : plan_(plan), rnn_(plan.rnn), call_(call), hidden_(plan.rnn.hidden),
-        stride_(plan.rnn.width * plan.rnn.hidden), clip_(static_cast<T>(plan.rnn.clip)) {
+      : plan_(plan),
+        rnn_(plan.rnn),
+        call_(call),
+        hidden_(plan.rnn.hidden),
+        stride_(plan.rnn.width * plan.rnn.hidden),
+        clip_(static_cast<T>(plan.rnn.clip)) {
     x_ = In(RnnInput::kX);
     b_ = In(RnnInput::kB);
     h0_ = In(RnnInput::kH0);
@@ -321,11 +325,12 @@ Kernel MakeForward(const KernelRequest& r, const RnnPlan& rnn) {
 
 absl::StatusOr<Kernel> MakeRnn(const KernelRequest& r) {
   ONWARD_ASSIGN_OR_RETURN(const RnnPlan rnn, PlanRnn(r));
-  const int most = rnn.standard_outputs() +
-                   (rnn.form == RnnPlan::Form::kStandard ? 0 : rnn.lstm() ? 2 : 1);
+  const int most = rnn.standard_outputs() + (rnn.form == RnnPlan::Form::kStandard ? 0
+                                             : rnn.lstm()                         ? 2
+                                                                                  : 1);
   if (static_cast<int>(r.outputs.size()) > most) {
-    return NodeError(r.node, absl::StrCat("has ", r.outputs.size(), " outputs, at most ", most,
-                                          " are defined"));
+    return NodeError(
+        r.node, absl::StrCat("has ", r.outputs.size(), " outputs, at most ", most, " are defined"));
   }
   Kernel kernel;
   const bool known = DispatchFloat(r.inputs[RnnInput::kX].dtype,

@@ -52,49 +52,75 @@ inline double Tanh(double x) { return vector_math::Tanh(x); }
 // Value gives f(x), Slope f'(x) from x and y = f(x).
 struct ReluFn {
   template <typename T>
-  static T Value(T x, T, T) { return T(0) > x ? T(0) : x; }
+  static T Value(T x, T, T) {
+    return T(0) > x ? T(0) : x;
+  }
   template <typename T>
-  static T Slope(T, T y, T, T) { return y > T(0) ? T(1) : T(0); }
+  static T Slope(T, T y, T, T) {
+    return y > T(0) ? T(1) : T(0);
+  }
 };
 
 struct TanhFn {
   template <typename T>
-  static T Value(T x, T, T) { return Tanh(x); }
+  static T Value(T x, T, T) {
+    return Tanh(x);
+  }
   template <typename T>
-  static T Slope(T, T y, T, T) { return T(1) - y * y; }
+  static T Slope(T, T y, T, T) {
+    return T(1) - y * y;
+  }
 };
 
 struct SigmoidFn {
   template <typename T>
-  static T Value(T x, T, T) { return Sigmoid(x); }
+  static T Value(T x, T, T) {
+    return Sigmoid(x);
+  }
   template <typename T>
-  static T Slope(T, T y, T, T) { return y * (T(1) - y); }
+  static T Slope(T, T y, T, T) {
+    return y * (T(1) - y);
+  }
 };
 
 struct AffineFn {
   template <typename T>
-  static T Value(T x, T alpha, T beta) { return alpha * x + beta; }
+  static T Value(T x, T alpha, T beta) {
+    return alpha * x + beta;
+  }
   template <typename T>
-  static T Slope(T, T, T alpha, T) { return alpha; }
+  static T Slope(T, T, T alpha, T) {
+    return alpha;
+  }
 };
 
 struct LeakyReluFn {
   template <typename T>
-  static T Value(T x, T alpha, T) { return x < T(0) ? alpha * x : x; }
+  static T Value(T x, T alpha, T) {
+    return x < T(0) ? alpha * x : x;
+  }
   template <typename T>
-  static T Slope(T x, T, T alpha, T) { return x < T(0) ? alpha : T(1); }
+  static T Slope(T x, T, T alpha, T) {
+    return x < T(0) ? alpha : T(1);
+  }
 };
 
 struct ThresholdedReluFn {
   template <typename T>
-  static T Value(T x, T alpha, T) { return x <= alpha ? T(0) : x; }
+  static T Value(T x, T alpha, T) {
+    return x <= alpha ? T(0) : x;
+  }
   template <typename T>
-  static T Slope(T x, T, T alpha, T) { return x <= alpha ? T(0) : T(1); }
+  static T Slope(T x, T, T alpha, T) {
+    return x <= alpha ? T(0) : T(1);
+  }
 };
 
 struct ScaledTanhFn {
   template <typename T>
-  static T Value(T x, T alpha, T beta) { return alpha * Tanh(beta * x); }
+  static T Value(T x, T alpha, T beta) {
+    return alpha * Tanh(beta * x);
+  }
   template <typename T>
   static T Slope(T x, T, T alpha, T beta) {
     const T t = Tanh(beta * x);
@@ -123,12 +149,16 @@ struct EluFn {
     return x < T(0) ? negative : x;
   }
   template <typename T>
-  static T Slope(T x, T y, T alpha, T) { return x < T(0) ? y + alpha : T(1); }
+  static T Slope(T x, T y, T alpha, T) {
+    return x < T(0) ? y + alpha : T(1);
+  }
 };
 
 struct SoftsignFn {
   template <typename T>
-  static T Value(T x, T, T) { return x / (T(1) + std::fabs(x)); }
+  static T Value(T x, T, T) {
+    return x / (T(1) + std::fabs(x));
+  }
   template <typename T>
   static T Slope(T x, T, T, T) {
     const T r = T(1) / (T(1) + std::fabs(x));
@@ -138,9 +168,13 @@ struct SoftsignFn {
 
 struct SoftplusFn {
   template <typename T>
-  static T Value(T x, T, T) { return (T(0) > x ? T(0) : x) + LogOnePlus(Exp(-std::fabs(x))); }
+  static T Value(T x, T, T) {
+    return (T(0) > x ? T(0) : x) + LogOnePlus(Exp(-std::fabs(x)));
+  }
   template <typename T>
-  static T Slope(T x, T, T, T) { return Sigmoid(x); }
+  static T Slope(T x, T, T, T) {
+    return Sigmoid(x);
+  }
 };
 
 template <typename Visitor>

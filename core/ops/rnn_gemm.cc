@@ -119,8 +119,12 @@ void MultiplyBlock(const Block<T>& block, const PackedMatrix<T>& b, int64_t from
   for (int64_t column = 0; column < b.n; column += kWidth) {
     const T* panel = b.panels + column * b.k + from * kWidth;
     const int count = static_cast<int>(std::min<int64_t>(kWidth, b.n - column));
-    TileTarget<T> to = {nullptr, c_stride, std::min(count, kHalf), std::max(count - kHalf, 0),
-                        accumulate, bias == nullptr ? nullptr : bias + column};
+    TileTarget<T> to = {nullptr,
+                        c_stride,
+                        std::min(count, kHalf),
+                        std::max(count - kHalf, 0),
+                        accumulate,
+                        bias == nullptr ? nullptr : bias + column};
     for (int64_t i = 0; i < tiles; ++i) {
       const int64_t row = block.first_row(i);
       to.c = c + row * c_stride + column;
@@ -192,25 +196,25 @@ PackedMatrix<T> Pack(GemmOperand<T> b, int64_t k, int64_t n, T* to) {
   const int64_t panel_size = std::max<int64_t>(k * kWidth, 1);
   ParallelFor(PackedMatrix<T>::PanelCount(n), kPackGrain / panel_size + 1,
               [&](int64_t begin, int64_t end) {
-    for (int64_t panel = begin; panel < end; ++panel) {
-      const int64_t column = panel * kWidth;
-      const int count = static_cast<int>(std::min<int64_t>(kWidth, n - column));
-      T* rows = to + panel * k * kWidth;
-      if (count < kWidth) std::fill_n(rows, k * kWidth, T(0));
-      int64_t p = 0;
-      if (b.transposed && count == kWidth) {
-        p = PackWholePanel(b.data + column * b.stride, b.stride, k, rows);
-      }
-      for (; p < k; ++p) {
-        T* row = rows + p * kWidth;
-        if (b.transposed) {
-          for (int j = 0; j < count; ++j) row[j] = b.data[(column + j) * b.stride + p];
-        } else {
-          CopyUpTo<kWidth>(b.data + p * b.stride + column, count, row);
-        }
-      }
-    }
-  });
+                for (int64_t panel = begin; panel < end; ++panel) {
+                  const int64_t column = panel * kWidth;
+                  const int count = static_cast<int>(std::min<int64_t>(kWidth, n - column));
+                  T* rows = to + panel * k * kWidth;
+                  if (count < kWidth) std::fill_n(rows, k * kWidth, T(0));
+                  int64_t p = 0;
+                  if (b.transposed && count == kWidth) {
+                    p = PackWholePanel(b.data + column * b.stride, b.stride, k, rows);
+                  }
+                  for (; p < k; ++p) {
+                    T* row = rows + p * kWidth;
+                    if (b.transposed) {
+                      for (int j = 0; j < count; ++j) row[j] = b.data[(column + j) * b.stride + p];
+                    } else {
+                      CopyUpTo<kWidth>(b.data + p * b.stride + column, count, row);
+                    }
+                  }
+                }
+              });
   return {to, k, n};
 }
 

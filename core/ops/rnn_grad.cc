@@ -38,8 +38,12 @@ template <typename T>
 class GradRun {
  public:
   GradRun(const GradPlan& plan, const KernelCall& call)
-      : plan_(plan), rnn_(plan.rnn), call_(call), hidden_(plan.rnn.hidden),
-        kept_(plan.rnn.width * plan.rnn.hidden), clip_(static_cast<T>(plan.rnn.clip)) {
+      : plan_(plan),
+        rnn_(plan.rnn),
+        call_(call),
+        hidden_(plan.rnn.hidden),
+        kept_(plan.rnn.width * plan.rnn.hidden),
+        clip_(static_cast<T>(plan.rnn.clip)) {
     int next = rnn_.standard_inputs();
     h0_ = In(RnnInput::kH0);
     if (rnn_.lstm()) {
@@ -284,8 +288,8 @@ class GradRun {
         dr[u] = e[u] * last[u];
         state[u] += e[u] * r[u];
       }
-      ActivateGrad(rnn_.activation(d, 0), clip_,
-                   gates_ + rnn_.KeptRow(d, t, b) * kept_ + n, r, dr, n);
+      ActivateGrad(rnn_.activation(d, 0), clip_, gates_ + rnn_.KeptRow(d, t, b) * kept_ + n, r, dr,
+                   n);
     }
   }
 
@@ -385,16 +389,17 @@ class GradRun {
     const int64_t rows = rnn_.steps * rnn_.batch, blocks = (columns + kColumns - 1) / kColumns;
     ParallelFor(blocks, kGrain / std::max<int64_t>(rows * kColumns, 1) + 1,
                 [&](int64_t begin, int64_t end) {
-      for (int64_t block = begin; block < end; ++block) {
-        const int64_t first = block * kColumns, count = std::min(kColumns, columns - first);
-        T totals[kColumns] = {};
-        for (int64_t row = 0; row < rows; ++row) {
-          const T* x = from + row * plan_.stride + first;
-          for (int64_t j = 0; j < count; ++j) totals[j] += x[j];
-        }
-        std::copy_n(totals, count, sums + first);
-      }
-    });
+                  for (int64_t block = begin; block < end; ++block) {
+                    const int64_t first = block * kColumns,
+                                  count = std::min(kColumns, columns - first);
+                    T totals[kColumns] = {};
+                    for (int64_t row = 0; row < rows; ++row) {
+                      const T* x = from + row * plan_.stride + first;
+                      for (int64_t j = 0; j < count; ++j) totals[j] += x[j];
+                    }
+                    std::copy_n(totals, count, sums + first);
+                  }
+                });
   }
 
   // dPi = sum di*Cp, dPo = sum do*C, dPf = sum df*Cp
@@ -475,8 +480,8 @@ absl::StatusOr<Kernel> MakeRnnGrad(const KernelRequest& r) {
   for (size_t i = 0; i < shapes.size(); ++i) {
     const int input = first + static_cast<int>(i);
     if (r.HasInput(input) ? r.in(input) != shapes[i] : i < required) {
-      return NodeError(r.node, absl::StrCat("input ", input, " must have shape ",
-                                            shapes[i].ToString()));
+      return NodeError(r.node,
+                       absl::StrCat("input ", input, " must have shape ", shapes[i].ToString()));
     }
   }
   Kernel kernel;
@@ -492,8 +497,8 @@ int LikeOf(int output) { return output < RnnGradOutput::kH0 ? output : output + 
 absl::StatusOr<Kernel> MakeCheckedRnnGrad(const KernelRequest& r) {
   for (int i = 0; i < static_cast<int>(r.outputs.size()); ++i) {
     if (r.HasOutput(i) && !r.HasInput(LikeOf(i))) {
-      return NodeError(r.node, absl::StrCat("output ", i, " is wanted, but input ", LikeOf(i),
-                                            " is omitted"));
+      return NodeError(
+          r.node, absl::StrCat("output ", i, " is wanted, but input ", LikeOf(i), " is omitted"));
     }
   }
   return MakeRnnGrad(r);

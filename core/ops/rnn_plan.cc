@@ -138,8 +138,8 @@ absl::Status CheckTypes(const KernelRequest& r, const RnnPlan& plan) {
   }
   const int most = plan.standard_inputs();
   if (plan.form != RnnPlan::Form::kGrad && static_cast<int>(r.inputs.size()) > most) {
-    return NodeError(r.node, absl::StrCat("has ", r.inputs.size(), " inputs, at most ", most,
-                                          " are defined"));
+    return NodeError(
+        r.node, absl::StrCat("has ", r.inputs.size(), " inputs, at most ", most, " are defined"));
   }
   return absl::OkStatus();
 }
@@ -177,8 +177,8 @@ absl::StatusOr<std::vector<int64_t>> SequenceLengths(const RnnPlan& plan, const 
   if (!values.ok()) return Annotate(values.status(), node.Describe());
   for (const int64_t length : *values) {
     if (length < 0 || length > plan.steps) {
-      return NodeError(node, absl::StrCat("sequence_lens has ", length, ", X has ", plan.steps,
-                                          " steps"));
+      return NodeError(
+          node, absl::StrCat("sequence_lens has ", length, ", X has ", plan.steps, " steps"));
     }
   }
   return values;

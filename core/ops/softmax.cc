@@ -31,9 +31,8 @@ void SoftmaxRow(const T* x, T* y, int64_t n) {
     });
   } else {
     const T scale = 1 / sum;
-    ForVecs<T>(n, [&](int64_t i, int count) {
-      Store<T>(y + i, Load(y + i, count) * scale, count);
-    });
+    ForVecs<T>(n,
+               [&](int64_t i, int count) { Store<T>(y + i, Load(y + i, count) * scale, count); });
   }
 }
 

@@ -82,9 +82,8 @@ struct TopKShape {
 
 // What elements are compared as: few types, so that little code is compiled.
 template <typename T>
-using Key = std::conditional_t<
-    !std::is_integral_v<T>, ComputeType<T>,
-    std::conditional_t<std::is_signed_v<T>, int64_t, uint64_t>>;
+using Key = std::conditional_t<!std::is_integral_v<T>, ComputeType<T>,
+                               std::conditional_t<std::is_signed_v<T>, int64_t, uint64_t>>;
 
 template <bool kLargest, typename T>
 void TopKLanes(const TopKShape& s, int64_t k, const T* x, T* values, int64_t* indices) {

@@ -23,9 +23,9 @@ std::string Shortest(T value, double limit) {
   const double magnitude = std::fabs(static_cast<double>(value));
   const bool positional = magnitude == 0 || (magnitude >= 1e-4 && magnitude < limit);
   char buffer[64];
-  const auto end = std::to_chars(buffer, buffer + sizeof(buffer), value,
-                                 positional ? std::chars_format::fixed
-                                            : std::chars_format::scientific);
+  const auto end =
+      std::to_chars(buffer, buffer + sizeof(buffer), value,
+                    positional ? std::chars_format::fixed : std::chars_format::scientific);
   std::string text(buffer, end.ptr);
   if (positional && !absl::StrContains(text, ".")) text += ".0";
   return text;

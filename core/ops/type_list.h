@@ -26,8 +26,7 @@ struct TypeList {
   // "float, double".
   static std::string Names() {
     std::string names;
-    (absl::StrAppend(&names, names.empty() ? "" : ", ",
-                     std::string(DTypeName(DTypeOf<T>::value))),
+    (absl::StrAppend(&names, names.empty() ? "" : ", ", std::string(DTypeName(DTypeOf<T>::value))),
      ...);
     return names;
   }
@@ -37,8 +36,8 @@ using FloatingTypes = TypeList<float, double, Float16, BFloat16>;
 using SignedTypes = FloatingTypes::With<int8_t, int16_t, int32_t, int64_t>;
 using NumericTypes = SignedTypes::With<uint8_t, uint16_t, uint32_t, uint64_t>;
 using WideNumericTypes = FloatingTypes::With<int32_t, int64_t, uint32_t, uint64_t>;
-using IntegerTypes = TypeList<int8_t, uint8_t, int16_t, uint16_t, int32_t, uint32_t, int64_t,
-                              uint64_t>;
+using IntegerTypes =
+    TypeList<int8_t, uint8_t, int16_t, uint16_t, int32_t, uint32_t, int64_t, uint64_t>;
 using BoolType = TypeList<bool>;
 
 }  // namespace onward

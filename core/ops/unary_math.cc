@@ -16,7 +16,9 @@ namespace {
 template <auto kFunction>
 struct Apply {
   template <typename T>
-  T operator()(T x) const { return kFunction(x); }
+  T operator()(T x) const {
+    return kFunction(x);
+  }
 };
 
 constexpr auto kNeg = []<typename T>(T x) {
@@ -64,12 +66,16 @@ struct NotOp {
 
 struct BitwiseNotOp {
   template <typename T>
-  T operator()(T x) const { return static_cast<T>(~x); }
+  T operator()(T x) const {
+    return static_cast<T>(~x);
+  }
 };
 
 struct IsNaNOp {
   template <typename T>
-  bool operator()(T x) const { return x != x; }
+  bool operator()(T x) const {
+    return x != x;
+  }
 };
 
 struct IsInfOp {

@@ -210,9 +210,8 @@ template <typename T>
 inline T RowMax(const T* x, int64_t n) {
   constexpr T kLowest = -std::numeric_limits<T>::infinity();
   Vec<T> m = Splat(kLowest);
-  ForVecs<T>(n, [&](int64_t i, int count) {
-    m = Max(Keep<T>(Load(x + i, count), count, kLowest), m);
-  });
+  ForVecs<T>(
+      n, [&](int64_t i, int count) { m = Max(Keep<T>(Load(x + i, count), count, kLowest), m); });
   return HorizontalMax<T>(m);
 }
 

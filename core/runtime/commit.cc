@@ -22,11 +22,15 @@ Targets InPlaceTargets(const PlanStep& step, const Targets& updates, const Plan&
     const int out = step.outputs[o];
     if (out < 0) continue;
     auto update = updates.find(out);
-    if (update == updates.end() || read_elsewhere.contains(out) || plan.values[out].layout != nullptr) return {};
-    const bool over = std::any_of(step.kernel.in_place.begin(), step.kernel.in_place.end(), [&](const auto& pair) {
-      return pair.first == static_cast<int>(o) && pair.second < static_cast<int>(step.inputs.size()) &&
-             step.inputs[pair.second] == update->second;
-    });
+    if (update == updates.end() || read_elsewhere.contains(out) ||
+        plan.values[out].layout != nullptr)
+      return {};
+    const bool over = std::any_of(step.kernel.in_place.begin(), step.kernel.in_place.end(),
+                                  [&](const auto& pair) {
+                                    return pair.first == static_cast<int>(o) &&
+                                           pair.second < static_cast<int>(step.inputs.size()) &&
+                                           step.inputs[pair.second] == update->second;
+                                  });
     if (!over) return {};
     targets[out] = update->second;
   }
@@ -39,7 +43,8 @@ absl::Status PlanCommit(const std::vector<std::pair<std::string, std::string>>& 
                         const absl::flat_hash_map<std::string, int>& ids, Plan* plan,
                         const std::function<int(int)>& materialize) {
   Targets wanted;
-  absl::flat_hash_map<std::string, int> variable_ids(plan->variables.begin(), plan->variables.end());
+  absl::flat_hash_map<std::string, int> variable_ids(plan->variables.begin(),
+                                                     plan->variables.end());
   absl::flat_hash_map<int, int> uses;
   for (const auto& [variable, value] : updates) {
     auto it = variable_ids.find(variable);

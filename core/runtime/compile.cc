@@ -97,7 +97,8 @@ class Compiler {
     for (const auto& [name, tensor] : graph_.initializers) {
       const int id = NewValue(name, tensor.dtype(), tensor.shape());
       const bool variable = options_.variables.contains(name);
-      plan_->values[id].storage = variable ? PlanValue::Storage::kVariable : PlanValue::Storage::kConstant;
+      plan_->values[id].storage =
+          variable ? PlanValue::Storage::kVariable : PlanValue::Storage::kConstant;
       if (variable) {
         plan_->variables.emplace_back(name, id);
       } else {
@@ -134,7 +135,8 @@ class Compiler {
       Node node = std::move(work.front());
       work.pop_front();
       ONWARD_ASSIGN_OR_RETURN(std::vector<Node> body, AddNode(node));
-      work.insert(work.begin(), std::make_move_iterator(body.begin()), std::make_move_iterator(body.end()));
+      work.insert(work.begin(), std::make_move_iterator(body.begin()),
+                  std::make_move_iterator(body.end()));
     }
     return absl::OkStatus();
   }
@@ -146,7 +148,9 @@ class Compiler {
     for (size_t i = 0; i < inputs.size(); ++i) {
       if (node.inputs[i].empty()) continue;
       auto it = ids_.find(node.inputs[i]);
-      if (it == ids_.end()) return NodeError(node, absl::StrCat("reads '", node.inputs[i], "', which nothing produces"));
+      if (it == ids_.end())
+        return NodeError(node,
+                         absl::StrCat("reads '", node.inputs[i], "', which nothing produces"));
       inputs[i] = it->second;
       const PlanValue& v = plan_->values[inputs[i]];
       all_constant &= v.storage == PlanValue::Storage::kConstant;
@@ -185,7 +189,9 @@ class Compiler {
     ONWARD_ASSIGN_OR_RETURN(std::optional<Function> body,
                             options_.operators->FunctionBody(node, facts, plan_->opsets));
     if (!body.has_value()) return absl::UnimplementedError(kernel.status().message());
-    return ExpandCall(*body, node, absl::StrCat(node.outputs.empty() ? "" : node.outputs[0], "__b", next_body_++, "_"));
+    return ExpandCall(
+        *body, node,
+        absl::StrCat(node.outputs.empty() ? "" : node.outputs[0], "__b", next_body_++, "_"));
   }
 
   // Says which layout the only reader of an output would like.
@@ -214,8 +220,8 @@ class Compiler {
     auto clamp = [&](int64_t v) { return std::clamp<int64_t>(v < 0 ? v + rank : v, 0, rank); };
     const int64_t start = clamp(node.Int("start", 0));
     const int64_t end = std::max(start, clamp(node.Int("end", rank)));
-    AddConstant(node.outputs[0], Tensor::FromValues<int64_t>(Shape{end - start},
-                                                             shape.dims().subspan(start, end - start)));
+    AddConstant(node.outputs[0], Tensor::FromValues<int64_t>(
+                                     Shape{end - start}, shape.dims().subspan(start, end - start)));
     return true;
   }
 
@@ -348,8 +354,10 @@ class Compiler {
     return copy;
   }
 
-  absl::Status ReorderConstant(const PlanValue& source, const Kernel& kernel, const Layout& layout, int copy) {
-    const size_t bytes = layout == nullptr ? TensorBytes(source.dtype, *source.shape) : layout->bytes();
+  absl::Status ReorderConstant(const PlanValue& source, const Kernel& kernel, const Layout& layout,
+                               int copy) {
+    const size_t bytes =
+        layout == nullptr ? TensorBytes(source.dtype, *source.shape) : layout->bytes();
     Tensor storage(DType::kUint8, Shape{static_cast<int64_t>(bytes)});
     Tensor result(source.dtype, *source.shape, storage.raw(), std::make_shared<Tensor>(storage));
     Tensor workspace(DType::kUint8, Shape{static_cast<int64_t>(kernel.workspace_bytes)});
@@ -388,9 +396,11 @@ class Compiler {
   absl::Status AddOutputs(const std::vector<std::string>& wanted) {
     auto place = [&](const std::string& name) -> absl::StatusOr<int> {
       auto it = ids_.find(name);
-      if (it == ids_.end()) return absl::InvalidArgumentError(absl::StrCat("output '", name, "' is not produced"));
-      const int id = plan_->values[it->second].storage == PlanValue::Storage::kDynamic ? it->second
-                                                                                       : Plain(it->second);
+      if (it == ids_.end())
+        return absl::InvalidArgumentError(absl::StrCat("output '", name, "' is not produced"));
+      const int id = plan_->values[it->second].storage == PlanValue::Storage::kDynamic
+                         ? it->second
+                         : Plain(it->second);
       it->second = id;
       return id;
     };
@@ -402,7 +412,8 @@ class Compiler {
       ONWARD_ASSIGN_OR_RETURN(int id, place(name));
       plan_->finite.push_back(id);
     }
-    for (const auto& [variable, value] : options_.updates) ONWARD_RETURN_IF_ERROR(place(value).status());
+    for (const auto& [variable, value] : options_.updates)
+      ONWARD_RETURN_IF_ERROR(place(value).status());
     return absl::OkStatus();
   }
 
@@ -422,16 +433,19 @@ class Compiler {
     }
     if (plan_->arena_bytes <= room) return plan_;
     return absl::ResourceExhaustedError(absl::StrCat(
-        "one run needs ", (wanted + resident) >> 20, " MB of memory, ", (plan_->arena_bytes + resident) >> 20,
-        " MB if values are computed again, more than the ", limit >> 20, " MB allowed; use a smaller batch"));
+        "one run needs ", (wanted + resident) >> 20, " MB of memory, ",
+        (plan_->arena_bytes + resident) >> 20, " MB if values are computed again, more than the ",
+        limit >> 20, " MB allowed; use a smaller batch"));
   }
 
   // Variables and constants are there beside the arena.
   size_t ResidentBytes() const {
     size_t bytes = 0;
     for (const PlanValue& v : plan_->values) {
-      const bool resident = v.storage == PlanValue::Storage::kVariable || v.storage == PlanValue::Storage::kConstant;
-      if (resident && v.root == &v - plan_->values.data() && v.shape.has_value()) bytes += v.bytes();
+      const bool resident =
+          v.storage == PlanValue::Storage::kVariable || v.storage == PlanValue::Storage::kConstant;
+      if (resident && v.root == &v - plan_->values.data() && v.shape.has_value())
+        bytes += v.bytes();
     }
     return bytes;
   }
@@ -449,7 +463,8 @@ class Compiler {
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<const Plan>> Compile(const Graph& graph, const CompileOptions& options) {
+absl::StatusOr<std::shared_ptr<const Plan>> Compile(const Graph& graph,
+                                                    const CompileOptions& options) {
   try {
     return Compiler(graph, options).Run();
   } catch (const std::bad_alloc&) {
@@ -468,15 +483,16 @@ std::string Plan::ToText() const {
   };
   auto print = [&](const std::vector<PlanStep>& steps) {
     for (const PlanStep& s : steps) {
-      absl::StrAppend(&text, "  ", names(s.outputs), " = ", s.node.op_type, "(", names(s.inputs), ")",
-                      s.dynamic ? "  # shape known at run time" : "", "\n");
+      absl::StrAppend(&text, "  ", names(s.outputs), " = ", s.node.op_type, "(", names(s.inputs),
+                      ")", s.dynamic ? "  # shape known at run time" : "", "\n");
     }
   };
   absl::StrAppend(&text, "compute:\n");
   print(compute);
   absl::StrAppend(&text, "commit:\n");
   print(commit);
-  for (const PlanCopy& c : copies) absl::StrAppend(&text, "  ", c.variable, " <- ", values[c.from].name, "\n");
+  for (const PlanCopy& c : copies)
+    absl::StrAppend(&text, "  ", c.variable, " <- ", values[c.from].name, "\n");
   absl::StrAppend(&text, "arena ", arena_bytes, " bytes, ", reorders, " reorders\n");
   return text;
 }

@@ -23,9 +23,9 @@ struct FeedType {
 };
 
 struct CompileOptions {
-  const Device* device = nullptr;           // required
-  const OperatorSet* operators = nullptr;   // required
-  std::map<std::string, FeedType> feeds;    // every input without initializer
+  const Device* device = nullptr;          // required
+  const OperatorSet* operators = nullptr;  // required
+  std::map<std::string, FeedType> feeds;   // every input without initializer
   // Initializers that may change between runs; the others are constants.
   absl::flat_hash_set<std::string> variables;
   // variable <- value, assigned after everything is computed.
@@ -36,7 +36,8 @@ struct CompileOptions {
   std::vector<std::string> finite;
 };
 
-absl::StatusOr<std::shared_ptr<const Plan>> Compile(const Graph& graph, const CompileOptions& options);
+absl::StatusOr<std::shared_ptr<const Plan>> Compile(const Graph& graph,
+                                                    const CompileOptions& options);
 
 }  // namespace onward
 

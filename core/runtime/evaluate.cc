@@ -11,11 +11,12 @@
 namespace onward {
 namespace {
 
-absl::StatusOr<Tensor> Reordered(const Tensor& plain, const Layout& to, const EvaluateContext& context,
-                                 bool backwards, const Shape& shape) {
-  ONWARD_ASSIGN_OR_RETURN(Kernel kernel,
-                          context.device->MakeReorder(plain.dtype(), shape, backwards ? to : nullptr,
-                                                      backwards ? nullptr : to));
+absl::StatusOr<Tensor> Reordered(const Tensor& plain, const Layout& to,
+                                 const EvaluateContext& context, bool backwards,
+                                 const Shape& shape) {
+  ONWARD_ASSIGN_OR_RETURN(
+      Kernel kernel, context.device->MakeReorder(plain.dtype(), shape, backwards ? to : nullptr,
+                                                 backwards ? nullptr : to));
   const size_t bytes = backwards ? TensorBytes(plain.dtype(), shape) : to->bytes();
   Tensor storage(DType::kUint8, Shape{static_cast<int64_t>(bytes)});
   Tensor result(plain.dtype(), shape, storage.raw(), std::make_shared<Tensor>(storage));
@@ -26,13 +27,15 @@ absl::StatusOr<Tensor> Reordered(const Tensor& plain, const Layout& to, const Ev
   return result;
 }
 
-absl::StatusOr<std::vector<Tensor>> RunKernel(const Kernel& kernel, const std::vector<Tensor>& inputs,
+absl::StatusOr<std::vector<Tensor>> RunKernel(const Kernel& kernel,
+                                              const std::vector<Tensor>& inputs,
                                               const std::vector<ValueSpec>& outputs,
                                               const EvaluateContext& context) {
   std::vector<Tensor> in = inputs;
   for (size_t i = 0; i < in.size() && i < kernel.input_layouts.size(); ++i) {
     if (kernel.input_layouts[i] == nullptr || !in[i].defined()) continue;
-    ONWARD_ASSIGN_OR_RETURN(in[i], Reordered(in[i], kernel.input_layouts[i], context, false, in[i].shape()));
+    ONWARD_ASSIGN_OR_RETURN(
+        in[i], Reordered(in[i], kernel.input_layouts[i], context, false, in[i].shape()));
   }
   std::vector<Tensor> out(outputs.size());
   std::vector<const Tensor*> in_pointers(in.size());
@@ -45,7 +48,8 @@ absl::StatusOr<std::vector<Tensor>> RunKernel(const Kernel& kernel, const std::v
     const bool opaque = i < kernel.output_layouts.size() && kernel.output_layouts[i] != nullptr;
     if (opaque) {
       Tensor storage(DType::kUint8, Shape{static_cast<int64_t>(kernel.output_layouts[i]->bytes())});
-      out[i] = Tensor(outputs[i].dtype, *outputs[i].shape, storage.raw(), std::make_shared<Tensor>(storage));
+      out[i] = Tensor(outputs[i].dtype, *outputs[i].shape, storage.raw(),
+                      std::make_shared<Tensor>(storage));
     } else {
       out[i] = Tensor(outputs[i].dtype, *outputs[i].shape);
     }
@@ -54,7 +58,8 @@ absl::StatusOr<std::vector<Tensor>> RunKernel(const Kernel& kernel, const std::v
   ONWARD_RETURN_IF_ERROR(kernel.run({in_pointers, out_pointers, workspace.raw(), context.random}));
   for (size_t i = 0; i < out.size() && i < kernel.output_layouts.size(); ++i) {
     if (kernel.output_layouts[i] == nullptr || !out[i].defined()) continue;
-    ONWARD_ASSIGN_OR_RETURN(out[i], Reordered(out[i], kernel.output_layouts[i], context, true, out[i].shape()));
+    ONWARD_ASSIGN_OR_RETURN(
+        out[i], Reordered(out[i], kernel.output_layouts[i], context, true, out[i].shape()));
   }
   return out;
 }
@@ -78,7 +83,8 @@ absl::StatusOr<std::vector<Tensor>> EvaluateBody(const Function& function, const
     }
   }
   std::vector<Tensor> results;
-  for (const std::string& out : call.outputs) results.push_back(out.empty() ? Tensor() : values[out]);
+  for (const std::string& out : call.outputs)
+    results.push_back(out.empty() ? Tensor() : values[out]);
   return results;
 }
 
@@ -91,23 +97,26 @@ absl::StatusOr<Kernel> ChooseKernel(const KernelRequest& request, const Evaluate
     for (const KernelTable::Entry& entry : *entries) {
       auto kernel = entry.factory(request);
       if (kernel.ok() || kernel.status().code() != absl::StatusCode::kUnimplemented) return kernel;
-      absl::StrAppend(&reasons, reasons.empty() ? "" : "; ", entry.provider, ": ", kernel.status().message());
+      absl::StrAppend(&reasons, reasons.empty() ? "" : "; ", entry.provider, ": ",
+                      kernel.status().message());
     }
   }
-  return absl::NotFoundError(
-      entries == nullptr
-          ? absl::StrCat(request.node.Describe(), ": device '", context.device->name(), "' has no kernel for this operator")
-          : reasons);
+  return absl::NotFoundError(entries == nullptr ? absl::StrCat(request.node.Describe(),
+                                                               ": device '", context.device->name(),
+                                                               "' has no kernel for this operator")
+                                                : reasons);
 }
 
-absl::StatusOr<std::vector<ValueSpec>> OutputSpecs(const Node& node, const std::vector<ValueType>& types,
+absl::StatusOr<std::vector<ValueSpec>> OutputSpecs(const Node& node,
+                                                   const std::vector<ValueType>& types,
                                                    const EvaluateContext& context) {
   std::vector<ValueSpec> specs(node.outputs.size());
   for (size_t i = 0; i < specs.size(); ++i) {
     if (node.outputs[i].empty()) continue;
     const ValueType& type = types[i];
     if (type.kind != ValueType::Kind::kTensor) {
-      return NodeUnimplemented(node, absl::StrCat("gives ", type.ToString(), "; only tensors are supported"));
+      return NodeUnimplemented(
+          node, absl::StrCat("gives ", type.ToString(), "; only tensors are supported"));
     }
     specs[i].dtype = type.dtype;
     specs[i].shape = type.StaticShape();
@@ -115,14 +124,15 @@ absl::StatusOr<std::vector<ValueSpec>> OutputSpecs(const Node& node, const std::
     auto elements = CheckedElements(specs[i].shape->dims());
     if (!elements.ok()) return NodeError(node, std::string(elements.status().message()));
     if (TensorBytes(type.dtype, *specs[i].shape) > context.device->memory_limit()) {
-      return absl::ResourceExhaustedError(
-          absl::StrCat(node.Describe(), ": its output ", type.ToString(), " does not fit into memory"));
+      return absl::ResourceExhaustedError(absl::StrCat(
+          node.Describe(), ": its output ", type.ToString(), " does not fit into memory"));
     }
   }
   return specs;
 }
 
-absl::StatusOr<std::vector<Tensor>> EvaluateNode(const Node& node, const std::vector<Tensor>& inputs,
+absl::StatusOr<std::vector<Tensor>> EvaluateNode(const Node& node,
+                                                 const std::vector<Tensor>& inputs,
                                                  const EvaluateContext& context) {
   std::vector<ValueType> types(inputs.size());
   std::vector<InputFact> facts(inputs.size());

@@ -27,12 +27,14 @@ struct EvaluateContext {
 absl::StatusOr<Kernel> ChooseKernel(const KernelRequest& request, const EvaluateContext& context);
 
 // Output specs from inferred types; sizes beyond the device's memory are errors.
-absl::StatusOr<std::vector<ValueSpec>> OutputSpecs(const Node& node, const std::vector<ValueType>& types,
+absl::StatusOr<std::vector<ValueSpec>> OutputSpecs(const Node& node,
+                                                   const std::vector<ValueType>& types,
                                                    const EvaluateContext& context);
 
 // Runs one node on these inputs (undefined Tensor = omitted). Operators without
 // a kernel run through their function body.
-absl::StatusOr<std::vector<Tensor>> EvaluateNode(const Node& node, const std::vector<Tensor>& inputs,
+absl::StatusOr<std::vector<Tensor>> EvaluateNode(const Node& node,
+                                                 const std::vector<Tensor>& inputs,
                                                  const EvaluateContext& context);
 
 }  // namespace onward

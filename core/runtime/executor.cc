@@ -35,7 +35,8 @@ bool AllFinite(const Tensor& t) {
 }  // namespace
 
 Executor::Executor(std::shared_ptr<const Plan> plan)
-    : plan_(std::move(plan)), arena_(DType::kUint8, Shape{static_cast<int64_t>(plan_->arena_bytes)}) {
+    : plan_(std::move(plan)),
+      arena_(DType::kUint8, Shape{static_cast<int64_t>(plan_->arena_bytes)}) {
   const size_t n = plan_->values.size();
   tensors_.resize(n);
   views_of_.resize(n);
@@ -46,7 +47,8 @@ Executor::Executor(std::shared_ptr<const Plan> plan)
       tensors_[i] = v.constant;
     } else if (v.storage != PlanValue::Storage::kDynamic) {
       const PlanValue& root = plan_->values[v.root];
-      void* data = root.storage == PlanValue::Storage::kArena ? arena_.data<char>() + root.offset : nullptr;
+      void* data =
+          root.storage == PlanValue::Storage::kArena ? arena_.data<char>() + root.offset : nullptr;
       tensors_[i] = Tensor(v.dtype, *v.shape, data, nullptr);
     }
   }
@@ -67,9 +69,9 @@ absl::Status Executor::BindSources(const TensorMap& feeds, Variables* variables)
   auto bind = [&](int id, const Tensor& tensor, const std::string& name) {
     const PlanValue& v = plan_->values[id];
     if (tensor.dtype() != v.dtype || tensor.shape() != *v.shape) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "'", name, "' is ", DTypeName(tensor.dtype()), tensor.shape().ToString(), ", but the plan was made for ",
-          DTypeName(v.dtype), v.shape->ToString()));
+      return absl::InvalidArgumentError(
+          absl::StrCat("'", name, "' is ", DTypeName(tensor.dtype()), tensor.shape().ToString(),
+                       ", but the plan was made for ", DTypeName(v.dtype), v.shape->ToString()));
     }
     void* data = const_cast<void*>(tensor.raw());
     tensors_[id].Rebind(data);
@@ -78,7 +80,8 @@ absl::Status Executor::BindSources(const TensorMap& feeds, Variables* variables)
   };
   for (const auto& [name, id] : plan_->feeds) {
     auto it = feeds.find(name);
-    if (it == feeds.end()) return absl::InvalidArgumentError(absl::StrCat("input '", name, "' is not given"));
+    if (it == feeds.end())
+      return absl::InvalidArgumentError(absl::StrCat("input '", name, "' is not given"));
     ONWARD_RETURN_IF_ERROR(bind(id, it->second, name));
   }
   if (plan_->variables.empty()) return absl::OkStatus();
@@ -100,7 +103,8 @@ absl::Status Executor::RunDynamic(const BoundStep& bound, const RunOptions& opti
   std::vector<Tensor> inputs;
   for (const Tensor* t : bound.inputs) inputs.push_back(t == nullptr ? Tensor() : *t);
   const EvaluateContext context{plan_->device, plan_->operators, &plan_->opsets, options.random};
-  ONWARD_ASSIGN_OR_RETURN(std::vector<Tensor> outputs, EvaluateNode(bound.step->node, inputs, context));
+  ONWARD_ASSIGN_OR_RETURN(std::vector<Tensor> outputs,
+                          EvaluateNode(bound.step->node, inputs, context));
   for (size_t i = 0; i < outputs.size(); ++i) {
     if (bound.outputs[i] != nullptr) *bound.outputs[i] = std::move(outputs[i]);
   }
@@ -113,9 +117,9 @@ absl::Status Executor::RunSteps(const std::vector<BoundStep>& steps, const RunOp
       return absl::CancelledError("stopped");
     }
     const int64_t start = options.on_step ? Now() : 0;
-    ONWARD_RETURN_IF_ERROR(b.step->dynamic
-                               ? RunDynamic(b, options)
-                               : b.step->kernel.run({b.inputs, b.outputs, b.workspace, options.random}));
+    ONWARD_RETURN_IF_ERROR(
+        b.step->dynamic ? RunDynamic(b, options)
+                        : b.step->kernel.run({b.inputs, b.outputs, b.workspace, options.random}));
     if (options.on_step) options.on_step(*b.step, Now() - start);
   }
   return absl::OkStatus();
@@ -124,15 +128,17 @@ absl::Status Executor::RunSteps(const std::vector<BoundStep>& steps, const RunOp
 absl::Status Executor::CheckFinite() const {
   for (int id : plan_->finite) {
     if (!AllFinite(tensors_[id])) {
-      return absl::OutOfRangeError(absl::StrCat("'", plan_->values[id].name,
-                                                "' is not finite; nothing was updated (try a smaller learning rate, "
-                                                "or look at the data)"));
+      return absl::OutOfRangeError(
+          absl::StrCat("'", plan_->values[id].name,
+                       "' is not finite; nothing was updated (try a smaller learning rate, "
+                       "or look at the data)"));
     }
   }
   return absl::OkStatus();
 }
 
-absl::StatusOr<TensorMap> Executor::Run(const TensorMap& feeds, Variables* variables, const RunOptions& options) {
+absl::StatusOr<TensorMap> Executor::Run(const TensorMap& feeds, Variables* variables,
+                                        const RunOptions& options) {
   try {
     ONWARD_RETURN_IF_ERROR(BindSources(feeds, variables));
     ONWARD_RETURN_IF_ERROR(RunSteps(compute_, options));
@@ -141,11 +147,12 @@ absl::StatusOr<TensorMap> Executor::Run(const TensorMap& feeds, Variables* varia
     for (const auto& [name, id] : plan_->outputs) outputs[name] = tensors_[id].Clone();
     for (const PlanCopy& copy : plan_->copies) {
       const Tensor& target = variables->at(copy.variable);
-      if (tensors_[copy.from].dtype() != target.dtype() || tensors_[copy.from].shape() != target.shape()) {
-        return absl::InvalidArgumentError(absl::StrCat("the new value of '", copy.variable, "' is ",
-                                                       DTypeName(tensors_[copy.from].dtype()),
-                                                       tensors_[copy.from].shape().ToString(), ", but the variable is ",
-                                                       DTypeName(target.dtype()), target.shape().ToString()));
+      if (tensors_[copy.from].dtype() != target.dtype() ||
+          tensors_[copy.from].shape() != target.shape()) {
+        return absl::InvalidArgumentError(absl::StrCat(
+            "the new value of '", copy.variable, "' is ", DTypeName(tensors_[copy.from].dtype()),
+            tensors_[copy.from].shape().ToString(), ", but the variable is ",
+            DTypeName(target.dtype()), target.shape().ToString()));
       }
     }
     RunOptions commit = options;
@@ -164,14 +171,17 @@ absl::StatusOr<TensorMap> Executor::Run(const TensorMap& feeds, Variables* varia
 absl::Status CheckFeed(const NamedType& input, const Tensor& tensor) {
   const ValueType given = ValueType::Of(tensor.dtype(), tensor.shape());
   auto mismatch = [&] {
-    return absl::InvalidArgumentError(absl::StrCat("input '", input.name, "' must be ", input.type.ToString(),
-                                                   ", but ", given.ToString(), " was given"));
+    return absl::InvalidArgumentError(absl::StrCat("input '", input.name, "' must be ",
+                                                   input.type.ToString(), ", but ",
+                                                   given.ToString(), " was given"));
   };
-  if (input.type.dtype != DType::kUndefined && input.type.dtype != tensor.dtype()) return mismatch();
+  if (input.type.dtype != DType::kUndefined && input.type.dtype != tensor.dtype())
+    return mismatch();
   if (!input.type.has_rank) return absl::OkStatus();
   if (input.type.rank() != tensor.shape().rank()) return mismatch();
   for (int i = 0; i < tensor.shape().rank(); ++i) {
-    if (input.type.dims[i].known() && input.type.dims[i].value != tensor.shape()[i]) return mismatch();
+    if (input.type.dims[i].known() && input.type.dims[i].value != tensor.shape()[i])
+      return mismatch();
   }
   return absl::OkStatus();
 }
@@ -187,12 +197,14 @@ absl::StatusOr<Executor*> Session::Prepare(const std::map<std::string, FeedType>
   try {
     executors_.emplace_back(feeds, std::make_unique<Executor>(std::move(plan)));
   } catch (const std::bad_alloc&) {
-    return absl::ResourceExhaustedError("out of memory for the plan's buffers; use a smaller batch");
+    return absl::ResourceExhaustedError(
+        "out of memory for the plan's buffers; use a smaller batch");
   }
   return executors_.back().second.get();
 }
 
-absl::StatusOr<TensorMap> Session::Run(const TensorMap& feeds, Variables* variables, const RunOptions& options) {
+absl::StatusOr<TensorMap> Session::Run(const TensorMap& feeds, Variables* variables,
+                                       const RunOptions& options) {
   std::map<std::string, FeedType> types;
   for (const auto& [name, tensor] : feeds) types[name] = {tensor.dtype(), tensor.shape()};
   ONWARD_ASSIGN_OR_RETURN(Executor * executor, Prepare(types));

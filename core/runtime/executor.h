@@ -39,7 +39,8 @@ class Executor {
 
   // Computes everything, then assigns variables. On error nothing is assigned.
   // Outputs are copies that the caller owns.
-  absl::StatusOr<TensorMap> Run(const TensorMap& feeds, Variables* variables, const RunOptions& options);
+  absl::StatusOr<TensorMap> Run(const TensorMap& feeds, Variables* variables,
+                                const RunOptions& options);
 
  private:
   struct BoundStep {
@@ -56,7 +57,7 @@ class Executor {
 
   std::shared_ptr<const Plan> plan_;
   Tensor arena_;
-  std::vector<Tensor> tensors_;  // one per plan value
+  std::vector<Tensor> tensors_;             // one per plan value
   std::vector<std::vector<int>> views_of_;  // root -> views that follow its pointer
   std::vector<BoundStep> compute_, commit_;
 };
@@ -64,9 +65,11 @@ class Executor {
 class Session {
  public:
   // `options.feeds` is filled per signature.
-  Session(Graph graph, CompileOptions options) : graph_(std::move(graph)), options_(std::move(options)) {}
+  Session(Graph graph, CompileOptions options)
+      : graph_(std::move(graph)), options_(std::move(options)) {}
 
-  absl::StatusOr<TensorMap> Run(const TensorMap& feeds, Variables* variables, const RunOptions& options = {});
+  absl::StatusOr<TensorMap> Run(const TensorMap& feeds, Variables* variables,
+                                const RunOptions& options = {});
   // The executor for feeds of these types, compiled on first use.
   absl::StatusOr<Executor*> Prepare(const std::map<std::string, FeedType>& feeds);
   const Graph& graph() const { return graph_; }

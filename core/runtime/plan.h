@@ -47,7 +47,7 @@ struct PlanStep {
 };
 
 struct PlanCopy {
-  int from;             // value id
+  int from;  // value id
   std::string variable;
 };
 

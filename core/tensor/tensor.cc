@@ -72,8 +72,8 @@ absl::StatusOr<std::vector<int64_t>> ToInts(const Tensor& t) {
     for (T v : t.values<T>()) out.push_back(static_cast<int64_t>(v));
   });
   if (!known) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "expected an integer tensor, got ", DTypeName(t.dtype())));
+    return absl::InvalidArgumentError(
+        absl::StrCat("expected an integer tensor, got ", DTypeName(t.dtype())));
   }
   return out;
 }
@@ -84,8 +84,8 @@ absl::StatusOr<std::vector<double>> ToDoubles(const Tensor& t) {
     for (T v : t.values<T>()) out.push_back(static_cast<double>(v));
   });
   if (!known) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "expected a numeric tensor, got ", DTypeName(t.dtype())));
+    return absl::InvalidArgumentError(
+        absl::StrCat("expected a numeric tensor, got ", DTypeName(t.dtype())));
   }
   return out;
 }

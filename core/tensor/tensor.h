@@ -40,8 +40,7 @@ class Tensor {
   }
   template <typename T>
   static Tensor FromValues(Shape shape, std::initializer_list<T> values) {
-    return FromValues<T>(std::move(shape),
-                         absl::Span<const T>(values.begin(), values.size()));
+    return FromValues<T>(std::move(shape), absl::Span<const T>(values.begin(), values.size()));
   }
 
   bool defined() const { return dtype_ != DType::kUndefined; }
@@ -53,9 +52,13 @@ class Tensor {
   void* raw() { return data_; }
   const void* raw() const { return data_; }
   template <typename T>
-  T* data() { return static_cast<T*>(data_); }
+  T* data() {
+    return static_cast<T*>(data_);
+  }
   template <typename T>
-  const T* data() const { return static_cast<const T*>(data_); }
+  const T* data() const {
+    return static_cast<const T*>(data_);
+  }
   template <typename T>
   absl::Span<const T> values() const {
     return absl::Span<const T>(data<T>(), static_cast<size_t>(elements()));

@@ -53,7 +53,9 @@ TEST(Malformed, ThingsThatAreNotModels) {
 
 TEST(Malformed, TruncatedModelNeverCrashes) {
   const std::string model = TemporaryFolder() + "/cnn.onnx";
-  ASSERT_EQ(std::system((std::string(ONWARD_EXAMPLES) + "/make_cnn " + model + " >/dev/null").c_str()), 0);
+  ASSERT_EQ(
+      std::system((std::string(ONWARD_EXAMPLES) + "/make_cnn " + model + " >/dev/null").c_str()),
+      0);
   const std::string bytes = FileBytes(model);
   const std::string cut = TemporaryFolder() + "/cut.onnx";
   for (size_t size : {size_t{10}, size_t{100}, size_t{500}, bytes.size() / 2, bytes.size() - 1}) {

@@ -20,7 +20,10 @@ class TrainingPath : public testing::Test {
  protected:
   void SetUp() override {
     folder_ = TemporaryFolder();
-    ASSERT_EQ(std::system((std::string(ONWARD_EXAMPLES) + "/make_cnn " + folder_ + "/cnn.onnx >/dev/null").c_str()), 0);
+    ASSERT_EQ(
+        std::system((std::string(ONWARD_EXAMPLES) + "/make_cnn " + folder_ + "/cnn.onnx >/dev/null")
+                        .c_str()),
+        0);
     // Bright top or bottom half: learnable in a few steps.
     constexpr int kExamples = 200;
     Tensor x = Tensor::Zeros(DType::kFloat, {kExamples, 1, 28, 28});
@@ -31,7 +34,8 @@ class TrainingPath : public testing::Test {
       y.data<int64_t>()[i] = label;
       for (int p = 0; p < 784; ++p) {
         const bool bright = (p < 392) == (label == 0);
-        x.data<float>()[i * 784 + p] = static_cast<float>(random() % 1000) * (bright ? 1e-3f : 2e-4f);
+        x.data<float>()[i * 784 + p] =
+            static_cast<float>(random() % 1000) * (bright ? 1e-3f : 2e-4f);
       }
     }
     ASSERT_TRUE(WriteNpy(folder_ + "/x.npy", x).ok());
@@ -46,30 +50,43 @@ class TrainingPath : public testing::Test {
 };
 
 TEST_F(TrainingPath, ResumeIsByteIdenticalWithDropoutAndShuffling) {
-  const std::string common = "train " + Path("cnn.onnx") + " --data '" + data_ + "' --batch 16 --seed 5 --quiet ";
+  const std::string common =
+      "train " + Path("cnn.onnx") + " --data '" + data_ + "' --batch 16 --seed 5 --quiet ";
   ASSERT_EQ(Onward(common + "--steps 20 -o " + Path("whole.onnx")).exit_code, 0);
   ASSERT_EQ(Onward(common + "--steps 10 -o " + Path("parts.onnx")).exit_code, 0);
   EXPECT_NE(FileBytes(Path("whole.onnx")), FileBytes(Path("parts.onnx")));
-  const CommandResult resumed = Onward("train " + Path("cnn.onnx") + " --data '" + data_ + "' --quiet --resume --steps 20 -o " + Path("parts.onnx"));
+  const CommandResult resumed = Onward("train " + Path("cnn.onnx") + " --data '" + data_ +
+                                       "' --quiet --resume --steps 20 -o " + Path("parts.onnx"));
   ASSERT_EQ(resumed.exit_code, 0) << resumed.errors;
   EXPECT_EQ(FileBytes(Path("whole.onnx")), FileBytes(Path("parts.onnx")));
 }
 
 TEST_F(TrainingPath, LearnsExportsAndEvaluates) {
-  const CommandResult trained = Onward("train " + Path("cnn.onnx") + " --data '" + data_ + "' --eval '" + data_ +
-                                       "' --epochs 5 --batch 16 --quiet --json --log " + Path("log.jsonl") + " --report " +
-                                       Path("report.html") + " -o " + Path("trained.onnx"));
+  const CommandResult trained =
+      Onward("train " + Path("cnn.onnx") + " --data '" + data_ + "' --eval '" + data_ +
+             "' --epochs 5 --batch 16 --quiet --json --log " + Path("log.jsonl") + " --report " +
+             Path("report.html") + " -o " + Path("trained.onnx"));
   ASSERT_EQ(trained.exit_code, 0) << trained.errors;
   EXPECT_NE(FileBytes(Path("report.html")).find("<svg"), std::string::npos);
   EXPECT_NE(FileBytes(Path("log.jsonl")).find("\"loss\""), std::string::npos);
-  ASSERT_EQ(Onward("export " + Path("trained.onnx") + " -o " + Path("plain.onnx") + " --like " + Path("cnn.onnx")).exit_code, 0);
-  const CommandResult eval = Onward("eval " + Path("plain.onnx") + " --data '" + data_ + "' --at-least 0.95");
+  ASSERT_EQ(Onward("export " + Path("trained.onnx") + " -o " + Path("plain.onnx") + " --like " +
+                   Path("cnn.onnx"))
+                .exit_code,
+            0);
+  const CommandResult eval =
+      Onward("eval " + Path("plain.onnx") + " --data '" + data_ + "' --at-least 0.95");
   EXPECT_EQ(eval.exit_code, 0) << eval.output << eval.errors;
 }
 
 TEST_F(TrainingPath, ExportLikeChangesOnlyTrainedInitializers) {
-  ASSERT_EQ(Onward("train " + Path("cnn.onnx") + " --train 'fc*' --data '" + data_ + "' --steps 3 --quiet -o " + Path("t.onnx")).exit_code, 0);
-  ASSERT_EQ(Onward("export " + Path("t.onnx") + " -o " + Path("plain.onnx") + " --like " + Path("cnn.onnx")).exit_code, 0);
+  ASSERT_EQ(Onward("train " + Path("cnn.onnx") + " --train 'fc*' --data '" + data_ +
+                   "' --steps 3 --quiet -o " + Path("t.onnx"))
+                .exit_code,
+            0);
+  ASSERT_EQ(Onward("export " + Path("t.onnx") + " -o " + Path("plain.onnx") + " --like " +
+                   Path("cnn.onnx"))
+                .exit_code,
+            0);
   Model before = ReadModel(Path("cnn.onnx")).value(), after = ReadModel(Path("plain.onnx")).value();
   int changed = 0;
   for (auto* m : {&before, &after}) {
@@ -80,27 +97,33 @@ TEST_F(TrainingPath, ExportLikeChangesOnlyTrainedInitializers) {
   EXPECT_EQ(before.proto().SerializeAsString(), after.proto().SerializeAsString());
   before = ReadModel(Path("cnn.onnx")).value(), after = ReadModel(Path("plain.onnx")).value();
   for (int i = 0; i < before.proto().graph().initializer_size(); ++i) {
-    changed += before.proto().graph().initializer(i).raw_data() != after.proto().graph().initializer(i).raw_data();
+    changed += before.proto().graph().initializer(i).raw_data() !=
+               after.proto().graph().initializer(i).raw_data();
   }
   EXPECT_EQ(changed, 4);
 }
 
 TEST_F(TrainingPath, StepRunsTheFileAlone) {
-  ASSERT_EQ(Onward("make-trainable " + Path("cnn.onnx") + " -o " + Path("t.onnx") + " --loss cross_entropy --optimizer sgd:lr=0.1").exit_code, 0);
+  ASSERT_EQ(Onward("make-trainable " + Path("cnn.onnx") + " -o " + Path("t.onnx") +
+                   " --loss cross_entropy --optimizer sgd:lr=0.1")
+                .exit_code,
+            0);
   ASSERT_EQ(Onward("check " + Path("t.onnx")).exit_code, 0);
   Tensor x = ReadNpy(Path("x.npy")).value();
   Tensor batch = Tensor(DType::kFloat, Shape{4, 1, 28, 28}, x.raw(), nullptr);
   ASSERT_TRUE(WriteNpy(Path("batch.npy"), batch).ok());
   ASSERT_TRUE(WriteNpy(Path("labels.npy"), Tensor::FromValues<int64_t>({4}, {0, 1, 0, 1})).ok());
-  const CommandResult r = Onward("step " + Path("t.onnx") + " --input image=" + Path("batch.npy") + " --input label=" +
-                                 Path("labels.npy") + " -n 3 --output-dir " + Path("out") + " -o " + Path("after.onnx"));
+  const CommandResult r = Onward("step " + Path("t.onnx") + " --input image=" + Path("batch.npy") +
+                                 " --input label=" + Path("labels.npy") + " -n 3 --output-dir " +
+                                 Path("out") + " -o " + Path("after.onnx"));
   ASSERT_EQ(r.exit_code, 0) << r.errors;
   EXPECT_TRUE(std::isfinite(*ReadNpy(Path("out/loss.npy")).value().data<float>()));
   EXPECT_NE(FileBytes(Path("t.onnx")), FileBytes(Path("after.onnx")));
 }
 
 TEST_F(TrainingPath, HeadIsReplaced) {
-  const CommandResult r = Onward("make-trainable " + Path("cnn.onnx") + " -o " + Path("t.onnx") + " --head 3 --loss cross_entropy");
+  const CommandResult r = Onward("make-trainable " + Path("cnn.onnx") + " -o " + Path("t.onnx") +
+                                 " --head 3 --loss cross_entropy");
   ASSERT_EQ(r.exit_code, 0) << r.errors;
   const CommandResult inspected = Onward("inspect " + Path("t.onnx"));
   EXPECT_NE(inspected.output.find("logits: float[N, 3]"), std::string::npos) << inspected.output;

@@ -46,14 +46,22 @@ std::string JsonText(const std::string& json, const std::string& key) {
 
 double JsonNumberOf(const std::string& json, const std::string& key) {
   double v = 0;
-  EXPECT_TRUE(absl::SimpleAtod(std::string(absl::StripSuffix(JsonText(json, key), ",")), &v)) << key;
+  EXPECT_TRUE(absl::SimpleAtod(std::string(absl::StripSuffix(JsonText(json, key), ",")), &v))
+      << key;
   return v;
 }
 
 Trace ReadTrace(const std::string& path) {
   const std::string json = FileBytes(path);
-  Trace t{json, JsonText(json, "model"), JsonText(json, "optimizer"), JsonText(json, "data"), JsonText(json, "preprocess"),
-          JsonNumberOf(json, "learning_rate"), 0, static_cast<int64_t>(JsonNumberOf(json, "batch_size")), {}};
+  Trace t{json,
+          JsonText(json, "model"),
+          JsonText(json, "optimizer"),
+          JsonText(json, "data"),
+          JsonText(json, "preprocess"),
+          JsonNumberOf(json, "learning_rate"),
+          0,
+          static_cast<int64_t>(JsonNumberOf(json, "batch_size")),
+          {}};
   if (json.find("\"epsilon\":") != std::string::npos) t.epsilon = JsonNumberOf(json, "epsilon");
   const size_t begin = json.find('[', json.find("\"losses\":"));
   const std::string list = json.substr(begin + 1, json.find(']', begin) - begin - 1);
@@ -69,12 +77,13 @@ Trace ReadTrace(const std::string& path) {
 // options of a data spec.
 std::string DataSpec(const Trace& t) {
   const bool mnist = t.data.rfind("mnist", 0) == 0;
-  std::string spec = mnist ? "mnist:" + SharedPath("datasets/mnist") + "?split=train"
-                           : "cifar:" + SharedPath("datasets/cifar10-subset/train_4000.bin.gz") + "?offset=0";
+  std::string spec =
+      mnist ? "mnist:" + SharedPath("datasets/mnist") + "?split=train"
+            : "cifar:" + SharedPath("datasets/cifar10-subset/train_4000.bin.gz") + "?offset=0";
   if (t.preprocess.rfind("x*", 0) == 0) {
     const size_t plus = t.preprocess.find('+');
-    absl::StrAppend(&spec, "&scale=", t.preprocess.substr(2, plus - 2), "&shift=",
-                    t.preprocess.substr(plus + 1, t.preprocess.find(' ') - plus - 1));
+    absl::StrAppend(&spec, "&scale=", t.preprocess.substr(2, plus - 2),
+                    "&shift=", t.preprocess.substr(plus + 1, t.preprocess.find(' ') - plus - 1));
   } else if (const size_t mean = t.preprocess.find("mean=["); mean != std::string::npos) {
     auto list = [&](const std::string& key) {
       const size_t begin = t.preprocess.find(key + "=[") + key.size() + 2;
@@ -87,7 +96,8 @@ std::string DataSpec(const Trace& t) {
   return spec;
 }
 
-absl::StatusOr<std::unique_ptr<TrainingModel>> Trainable(const Model& model, const std::string& optimizer) {
+absl::StatusOr<std::unique_ptr<TrainingModel>> Trainable(const Model& model,
+                                                         const std::string& optimizer) {
   AuthorOptions options;
   auto spec = ParseOptimizer(optimizer);
   if (!spec.ok()) return spec.status();
@@ -137,9 +147,10 @@ void ExpectSameJourneys(const Trace& t, const Model& start, const Variables& end
 absl::StatusOr<std::vector<double>> Follow(const Trace& t) {
   auto model = ReadModel(SharedPath("models/" + t.model + "/model.onnx"));
   if (!model.ok()) return model.status();
-  auto training = Trainable(*model, t.optimizer == "SGD" ? absl::StrCat("sgd:lr=", t.learning_rate)
-                                                         : absl::StrCat("adamw:weight_decay=0,lr=", t.learning_rate,
-                                                                        ",epsilon=", t.epsilon));
+  auto training = Trainable(*model, t.optimizer == "SGD"
+                                        ? absl::StrCat("sgd:lr=", t.learning_rate)
+                                        : absl::StrCat("adamw:weight_decay=0,lr=", t.learning_rate,
+                                                       ",epsilon=", t.epsilon));
   if (!training.ok()) return training.status();
   auto data = ParseDataSpec(DataSpec(t), Split::kTrain);
   if (!data.ok()) return data.status();
@@ -149,7 +160,8 @@ absl::StatusOr<std::vector<double>> Follow(const Trace& t) {
   std::vector<Tensor> batch;
   for (size_t step = 0; step < t.losses.size(); ++step) {
     std::vector<int64_t> indices;
-    for (int64_t i = 0; i < t.batch; ++i) indices.push_back(static_cast<int64_t>(step) * t.batch + i);
+    for (int64_t i = 0; i < t.batch; ++i)
+      indices.push_back(static_cast<int64_t>(step) * t.batch + i);
     if (absl::Status s = (*data)->Fill(indices, &batch); !s.ok()) return s;
     auto feeds = feeding->Feeds(batch);
     if (!feeds.ok()) return feeds.status();
@@ -174,7 +186,8 @@ TEST(TrainingOracle, EveryTraceIsFollowed) {
     auto losses = Follow(t);
     ASSERT_TRUE(losses.ok()) << losses.status();
     for (size_t i = 0; i < t.losses.size(); ++i) {
-      EXPECT_NEAR((*losses)[i], t.losses[i], kTolerance * std::max(std::abs(t.losses[i]), kSmallLoss))
+      EXPECT_NEAR((*losses)[i], t.losses[i],
+                  kTolerance * std::max(std::abs(t.losses[i]), kSmallLoss))
           << "step " << i;
     }
   }
@@ -184,7 +197,8 @@ TEST(TrainingOracle, EveryTraceIsFollowed) {
 TEST(TrainingOracle, TrainingApiTestIsFollowed) {
   const std::string folder = SharedPath("peer_cases/ort-training-api");
   if (folder.empty()) GTEST_SKIP() << "shared peer_cases/ort-training-api is absent";
-  // The model computes its loss and takes its weights as inputs: cut the one off, fill in the others.
+  // The model computes its loss and takes its weights as inputs: cut the one off, fill in the
+  // others.
   Graph graph = InferenceGraph(ReadModel(folder + "/eval_model.onnx").value()).value();
   const Node loss = graph.nodes.back();
   ASSERT_EQ(loss.op_type, "SoftmaxCrossEntropyLoss");
@@ -193,14 +207,19 @@ TEST(TrainingOracle, TrainingApiTestIsFollowed) {
   graph.outputs = {{loss.inputs[0], ValueType::Unranked(DType::kFloat)}};
   const std::string input = graph.inputs[0].name;
   for (const char* name : {"fc1.weight", "fc1.bias", "fc2.weight", "fc2.bias"}) {
-    graph.initializers[name] = ReadTensorFile(absl::StrCat(folder, "/params/", name, ".pb")).value();
+    graph.initializers[name] =
+        ReadTensorFile(absl::StrCat(folder, "/params/", name, ".pb")).value();
   }
   std::erase_if(graph.inputs, [&](const NamedType& in) { return in.name != input; });
-  auto training = Trainable(ModelFromGraph(graph, 8, "test"), "adamw:lr=1e-3,epsilon=1e-6,weight_decay=0");
+  auto training =
+      Trainable(ModelFromGraph(graph, 8, "test"), "adamw:lr=1e-3,epsilon=1e-6,weight_decay=0");
   ASSERT_TRUE(training.ok()) << training.status();
-  const TensorMap feeds = {{input, ReadTensorFile(folder + "/input_0.pb").value()},
-                           {"label", ConvertTensor(ReadTensorFile(folder + "/labels.pb").value(), DType::kInt64).value()}};
-  for (const double expected : {2.1786246299743652, 0.36050945520401, 0.051253221929073334, 0.009041625075042248}) {
+  const TensorMap feeds = {
+      {input, ReadTensorFile(folder + "/input_0.pb").value()},
+      {"label",
+       ConvertTensor(ReadTensorFile(folder + "/labels.pb").value(), DType::kInt64).value()}};
+  for (const double expected :
+       {2.1786246299743652, 0.36050945520401, 0.051253221929073334, 0.009041625075042248}) {
     auto outputs = (*training)->Step(feeds, {"loss"});
     ASSERT_TRUE(outputs.ok()) << outputs.status();
     EXPECT_NEAR(*outputs->at("loss").data<float>(), expected, 1e-5 * expected + 1e-7);

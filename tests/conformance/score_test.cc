@@ -36,7 +36,8 @@ std::string Field(const std::string& line, const std::string& key) {
   const std::string mark = "\"" + key + "\":\"";
   const size_t begin = line.find(mark);
   if (begin == std::string::npos) return "";
-  return line.substr(begin + mark.size(), line.find('"', begin + mark.size()) - begin - mark.size());
+  return line.substr(begin + mark.size(),
+                     line.find('"', begin + mark.size()) - begin - mark.size());
 }
 
 class Conformance : public testing::TestWithParam<std::pair<std::string, int>> {};
@@ -80,16 +81,17 @@ TEST(TrainingCases, OldAdamCasePassesWithItsEpsilon) {
   EXPECT_EQ(r.exit_code, 0) << r.output << r.errors;
 }
 
-INSTANTIATE_TEST_SUITE_P(Shared, Conformance,
-                         testing::Values(std::make_pair(std::string("models"), 55),
-                                         std::make_pair(std::string("peer_cases/onnx-1.12-training-nodes"), 77),
-                                         std::make_pair(std::string("peer_cases/opencv-onnx"), 170),
-                                         std::make_pair(std::string("peer_cases/ort-edge"), 200)),
-                         [](const auto& info) {
-                           std::string name = info.param.first;
-                           for (char& c : name) c = isalnum(static_cast<unsigned char>(c)) ? c : '_';
-                           return name;
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Shared, Conformance,
+    testing::Values(std::make_pair(std::string("models"), 55),
+                    std::make_pair(std::string("peer_cases/onnx-1.12-training-nodes"), 77),
+                    std::make_pair(std::string("peer_cases/opencv-onnx"), 170),
+                    std::make_pair(std::string("peer_cases/ort-edge"), 200)),
+    [](const auto& info) {
+      std::string name = info.param.first;
+      for (char& c : name) c = isalnum(static_cast<unsigned char>(c)) ? c : '_';
+      return name;
+    });
 
 }  // namespace
 }  // namespace onward

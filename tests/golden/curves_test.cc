@@ -25,7 +25,8 @@ std::vector<double> Curve(const std::string& json, const std::string& key) {
   const size_t at = json.find("\"" + key + "\":");
   if (at == std::string::npos) return values;
   const size_t begin = json.find('[', at) + 1;
-  for (absl::string_view part : absl::StrSplit(json.substr(begin, json.find(']', begin) - begin), ',')) {
+  for (absl::string_view part :
+       absl::StrSplit(json.substr(begin, json.find(']', begin) - begin), ',')) {
     values.emplace_back();
     EXPECT_TRUE(absl::SimpleAtod(part, &values.back()));
   }
@@ -36,7 +37,8 @@ class Curves : public testing::TestWithParam<std::string> {
  protected:
   void SetUp() override {
     const char* folder = std::getenv("ONWARD_GOLDEN");
-    if (folder == nullptr || !std::filesystem::exists(std::string(folder) + "/" + GetParam() + ".onnx")) {
+    if (folder == nullptr ||
+        !std::filesystem::exists(std::string(folder) + "/" + GetParam() + ".onnx")) {
       GTEST_SKIP() << "ONWARD_GOLDEN names no folder made by tests/golden/make_curves.py";
     }
     folder_ = folder;
@@ -46,12 +48,14 @@ class Curves : public testing::TestWithParam<std::string> {
   std::vector<double> Losses(const std::string& optimizer) {
     AuthorOptions options;
     options.optimizer = ParseOptimizer(optimizer).value();
-    AuthorResult authored = MakeTrainable(ReadModel(folder_ + "/" + GetParam() + ".onnx").value(), options).value();
+    AuthorResult authored =
+        MakeTrainable(ReadModel(folder_ + "/" + GetParam() + ".onnx").value(), options).value();
     auto training = TrainingModel::Create(std::move(authored.model), CpuDevice()).value();
     const TensorMap feeds = {{"x", ReadNpy(folder_ + "/" + GetParam() + ".x.npy").value()},
                              {"label", ReadNpy(folder_ + "/" + GetParam() + ".y.npy").value()}};
     std::vector<double> losses;
-    for (int i = 0; i < 20; ++i) losses.push_back(*training->Step(feeds, {"loss"}).value().at("loss").data<float>());
+    for (int i = 0; i < 20; ++i)
+      losses.push_back(*training->Step(feeds, {"loss"}).value().at("loss").data<float>());
     return losses;
   }
 
@@ -81,17 +85,21 @@ TEST_P(Curves, FollowsPyTorchCloselyWhereRoundingDoesNotRule) {
   const std::vector<double> torch = Curve(json_, "losses_eps_1e-3");
   if (torch.empty()) GTEST_SKIP() << "no such curve: see make_curves.py";
   const std::vector<double> ours = Losses("adamw:lr=1e-3,eps=1e-3");
-  for (size_t i = 0; i < ours.size(); ++i) EXPECT_NEAR(ours[i], torch[i], 5e-3 * torch[i]) << "step " << i;
+  for (size_t i = 0; i < ours.size(); ++i)
+    EXPECT_NEAR(ours[i], torch[i], 5e-3 * torch[i]) << "step " << i;
 }
 
 TEST_P(Curves, FollowsPyTorchCloselyInSmallSteps) {
   const std::vector<double> torch = Curve(json_, "losses_lr_1e-5");
   if (torch.empty()) GTEST_SKIP() << "no such curve: see make_curves.py";
   const std::vector<double> ours = Losses("adamw:lr=1e-5");
-  for (size_t i = 0; i < ours.size(); ++i) EXPECT_NEAR(ours[i], torch[i], 5e-3 * torch[i]) << "step " << i;
+  for (size_t i = 0; i < ours.size(); ++i)
+    EXPECT_NEAR(ours[i], torch[i], 5e-3 * torch[i]) << "step " << i;
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, Curves, testing::Values("mlp", "lenet", "tinybert", "mobilenetv2_96", "resnet18_32"),
+INSTANTIATE_TEST_SUITE_P(Models, Curves,
+                         testing::Values("mlp", "lenet", "tinybert", "mobilenetv2_96",
+                                         "resnet18_32"),
                          [](const auto& info) { return info.param; });
 
 }  // namespace

@@ -8,8 +8,9 @@ using List = std::vector<int64_t>;
 
 std::vector<OpCase> MaxCases() {
   return {
-      Case("MaxPool", {Real({2, 2, 4, 4})},
-           {{"kernel_shape", List{2, 2}}, {"strides", List{2, 2}}}).Unknown({0}).Twice(),
+      Case("MaxPool", {Real({2, 2, 4, 4})}, {{"kernel_shape", List{2, 2}}, {"strides", List{2, 2}}})
+          .Unknown({0})
+          .Twice(),
       Case("MaxPool_overlap", {Real({1, 2, 5, 4})}, {{"kernel_shape", List{3, 2}}}).Twice(),
       Case("MaxPool_pads", {Real({1, 1, 5, 5})},
            {{"kernel_shape", List{3, 3}}, {"pads", List{1, 1, 1, 1}}, {"strides", List{2, 2}}}),
@@ -25,7 +26,8 @@ std::vector<OpCase> MaxCases() {
       Case("MaxPool_3d", {Real({1, 1, 3, 4, 3})},
            {{"kernel_shape", List{2, 2, 2}}, {"strides", List{1, 2, 1}}}),
       Case("MaxPool_with_indices", {Real({1, 2, 4, 4})},
-           {{"kernel_shape", List{2, 2}}, {"strides", List{2, 2}}}).Outputs(2, {0}),
+           {{"kernel_shape", List{2, 2}}, {"strides", List{2, 2}}})
+          .Outputs(2, {0}),
       Case("GlobalMaxPool", {Real({2, 2, 3, 3})}).Unknown({0}),
       Case("GlobalMaxPool_1d", {Real({2, 2, 5})}),
       Case("MaxUnpool", {Real({1, 1, 2, 2}), Fed({1, 1, 2, 2}, {5, 7, 8, 15})},
@@ -36,18 +38,25 @@ std::vector<OpCase> MaxCases() {
 std::vector<OpCase> MeanCases() {
   return {
       Case("AveragePool", {Real({2, 2, 4, 4})},
-           {{"kernel_shape", List{2, 2}}, {"strides", List{2, 2}}}).Unknown({0}).Twice(),
+           {{"kernel_shape", List{2, 2}}, {"strides", List{2, 2}}})
+          .Unknown({0})
+          .Twice(),
       Case("AveragePool_overlap", {Real({1, 2, 5, 4})}, {{"kernel_shape", List{3, 2}}}),
       Case("AveragePool_pads", {Real({1, 1, 5, 5})},
            {{"kernel_shape", List{3, 3}}, {"pads", List{1, 1, 0, 1}}, {"strides", List{2, 2}}}),
       Case("AveragePool_include_pad", {Real({1, 1, 5, 5})},
-           {{"count_include_pad", 1}, {"kernel_shape", List{3, 3}}, {"pads", List{1, 1, 1, 1}},
+           {{"count_include_pad", 1},
+            {"kernel_shape", List{3, 3}},
+            {"pads", List{1, 1, 1, 1}},
             {"strides", List{2, 2}}}),
       Case("AveragePool_ceil", {Real({1, 1, 6, 5})},
            {{"ceil_mode", 1}, {"kernel_shape", List{3, 2}}, {"strides", List{2, 2}}}),
       Case("AveragePool_ceil_include_pad", {Real({1, 1, 6, 5})},
-           {{"ceil_mode", 1}, {"count_include_pad", 1}, {"kernel_shape", List{3, 2}},
-            {"pads", List{1, 0, 0, 1}}, {"strides", List{2, 2}}}),
+           {{"ceil_mode", 1},
+            {"count_include_pad", 1},
+            {"kernel_shape", List{3, 2}},
+            {"pads", List{1, 0, 0, 1}},
+            {"strides", List{2, 2}}}),
       Case("AveragePool_dilations", {Real({1, 1, 6, 6})},
            {{"dilations", List{2, 2}}, {"kernel_shape", List{2, 3}}}),
       Case("AveragePool_same_upper", {Real({1, 1, 5, 4})},

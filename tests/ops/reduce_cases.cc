@@ -20,9 +20,9 @@ std::vector<OpCase> ReduceCases() {
       Case("CumSum_reverse", {Real({2, 5}), Int(1)}, {{"reverse", 1}}),
       Case("CumSum_both", {Real({2, 5}), Int(1)}, {{"exclusive", 1}, {"reverse", 1}}),
   };
-  for (const std::string op : {"ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd",
-                               "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp",
-                               "ReduceSumSquare"}) {
+  for (const std::string op :
+       {"ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL1", "ReduceL2",
+        "ReduceLogSum", "ReduceLogSumExp", "ReduceSumSquare"}) {
     const bool logarithm = op == "ReduceLogSum";
     auto x = [&](Shape shape) { return logarithm ? Positive(shape) : Real(shape); };
     cases.push_back(Case(op, {x({2, 3, 2})}));

@@ -64,22 +64,26 @@ std::vector<OpCase> PlainRnnCases() {
       Case("RNN_lengths", With(both, 4, Lengths({3, 1})), Options({{"direction", "bidirectional"}}))
           .Outputs(2, {0, 1}),
       Case("RNN_layout", Inputs(1, 2, true),
-           Options({{"direction", "bidirectional"}, {"layout", 1}})).Outputs(2, {0, 1})
+           Options({{"direction", "bidirectional"}, {"layout", 1}}))
+          .Outputs(2, {0, 1})
           .Unknown({0, 5}),
       Case("RNN_clip", in, Options({{"clip", 0.8}})).Outputs(2, {0, 1}),
       Case("RNN_relu", in, Options({{"activations", Strings{"Relu"}}})),
-      Case("RNN_affine", in, Options({{"activations", Strings{"Affine"}},
-                                      {"activation_alpha", Floats{0.7f}},
-                                      {"activation_beta", Floats{0.2f}}})),
-      Case("RNN_scaled_tanh", in, Options({{"activations", Strings{"ScaledTanh"}},
-                                           {"activation_alpha", Floats{0.7f}},
-                                           {"activation_beta", Floats{1.2f}}})),
+      Case("RNN_affine", in,
+           Options({{"activations", Strings{"Affine"}},
+                    {"activation_alpha", Floats{0.7f}},
+                    {"activation_beta", Floats{0.2f}}})),
+      Case("RNN_scaled_tanh", in,
+           Options({{"activations", Strings{"ScaledTanh"}},
+                    {"activation_alpha", Floats{0.7f}},
+                    {"activation_beta", Floats{1.2f}}})),
       Case("RNN_leaky_relu", in, Options({{"activations", Strings{"LeakyRelu"}}})),
-      Case("RNN_thresholded_relu", in, Options({{"activations", Strings{"ThresholdedRelu"}},
-                                                {"activation_alpha", Floats{0.3f}}})),
+      Case("RNN_thresholded_relu", in,
+           Options(
+               {{"activations", Strings{"ThresholdedRelu"}}, {"activation_alpha", Floats{0.3f}}})),
       Case("RNN_hard_sigmoid", in, Options({{"activations", Strings{"HardSigmoid"}}})),
-      Case("RNN_elu", in, Options({{"activations", Strings{"Elu"}},
-                                   {"activation_alpha", Floats{0.6f}}})),
+      Case("RNN_elu", in,
+           Options({{"activations", Strings{"Elu"}}, {"activation_alpha", Floats{0.6f}}})),
       Case("RNN_softplus", in, Options({{"activations", Strings{"Softplus"}}})),
   };
 }
@@ -94,9 +98,11 @@ std::vector<OpCase> GruCases() {
       Case("GRU_lengths", With(both, 4, Lengths({1, 3})), Options({{"direction", "bidirectional"}}))
           .Outputs(2, {0, 1}),
       Case("GRU_linear_lengths", With(in, 4, Lengths({3, 2})),
-           Options({{"direction", "reverse"}, {"linear_before_reset", 1}})).Outputs(2, {0, 1}),
+           Options({{"direction", "reverse"}, {"linear_before_reset", 1}}))
+          .Outputs(2, {0, 1}),
       Case("GRU_layout", Inputs(3, 2, true),
-           Options({{"direction", "bidirectional"}, {"layout", 1}})).Outputs(2, {0, 1})
+           Options({{"direction", "bidirectional"}, {"layout", 1}}))
+          .Outputs(2, {0, 1})
           .Unknown({0, 5}),
       Case("GRU_clip_activations", in,
            Options({{"clip", 0.9}, {"activations", Strings{"Softplus", "Softsign"}}})),
@@ -116,21 +122,25 @@ std::vector<OpCase> LstmCases() {
       Case("LSTM_bidirectional", both, Options({{"direction", "bidirectional"}}))
           .Outputs(3, {0, 1, 2}),
       Case("LSTM_lengths", With(both, 4, Lengths({1, 3})),
-           Options({{"direction", "bidirectional"}})).Outputs(3, {0, 1, 2}),
+           Options({{"direction", "bidirectional"}}))
+          .Outputs(3, {0, 1, 2}),
       Case("LSTM_lengths_peepholes", With(With(both, 4, Lengths({2, 3})), 7, both_peepholes),
-           Options({{"direction", "bidirectional"}})).Outputs(3, {0, 1, 2}),
+           Options({{"direction", "bidirectional"}}))
+          .Outputs(3, {0, 1, 2}),
       Case("LSTM_peepholes", With(in, 7, peepholes), Options({})).Outputs(3, {0, 1, 2}).Twice(),
       Case("LSTM_input_forget", in, Options({{"input_forget", 1}})).Outputs(3, {0, 1, 2}),
       Case("LSTM_input_forget_peepholes", With(in, 7, peepholes), Options({{"input_forget", 1}}))
           .Outputs(3, {0, 1, 2}),
       Case("LSTM_layout", With(LstmInputs(2, true), 7, both_peepholes),
-           Options({{"direction", "bidirectional"}, {"layout", 1}})).Outputs(3, {0, 1, 2})
+           Options({{"direction", "bidirectional"}, {"layout", 1}}))
+          .Outputs(3, {0, 1, 2})
           .Unknown({0, 5, 6}),
       Case("LSTM_clip", in, Options({{"clip", 0.9}})).Outputs(3, {0, 1, 2}),
       Case("LSTM_activations", in,
            Options({{"activations", Strings{"HardSigmoid", "ScaledTanh", "Softsign"}},
                     {"activation_alpha", Floats{0.3f, 0.8f}},
-                    {"activation_beta", Floats{0.4f, 1.1f}}})).Outputs(3, {0, 1, 2}),
+                    {"activation_beta", Floats{0.4f, 1.1f}}}))
+          .Outputs(3, {0, 1, 2}),
   };
 }
 

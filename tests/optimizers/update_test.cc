@@ -66,7 +66,8 @@ void Adam(Real r, int64_t t, const Scalars& a, Element* e) {
   const Real g = At(a, "norm_coefficient", 0) * e->x + e->g;
   e->states[0] = alpha * e->states[0] + (1 - alpha) * g;
   e->states[1] = beta * e->states[1] + (1 - beta) * g * g;
-  const Real rate = t > 0 ? r * std::sqrt(1 - std::pow(beta, Real(t))) / (1 - std::pow(alpha, Real(t))) : r;
+  const Real rate =
+      t > 0 ? r * std::sqrt(1 - std::pow(beta, Real(t))) / (1 - std::pow(alpha, Real(t))) : r;
   const Real x = e->x - rate * e->states[0] / (std::sqrt(e->states[1]) + At(a, "epsilon", 1e-6f));
   e->x = (1 - At(a, "norm_coefficient_post", 0)) * x;
 }
@@ -79,41 +80,76 @@ void AdamW(Real r, int64_t t, const Scalars& a, Element* e) {
   e->states[1] = beta * e->states[1] + (1 - beta) * e->g * e->g;
   const Real first = e->states[0] / (1 - std::pow(alpha, Real(t)));
   const Real scale = 1 - std::pow(beta, Real(t));
-  const Real second = std::sqrt(e->states[1] / scale) + At(a, "eps", 1e-8f) + At(a, "epsilon", 0) / std::sqrt(scale);
+  const Real second = std::sqrt(e->states[1] / scale) + At(a, "eps", 1e-8f) +
+                      At(a, "epsilon", 0) / std::sqrt(scale);
   e->x = x - r * first / second;
 }
 
 std::vector<Optimizer> Standard() {
-  const std::vector<Scalars> momentum = {{{"alpha", 0.9f}, {"beta", 1}, {"norm_coefficient", 0}},
-                                         {{"alpha", 0.5f}, {"beta", 0.25f}, {"norm_coefficient", 0.1f}}};
+  const std::vector<Scalars> momentum = {
+      {{"alpha", 0.9f}, {"beta", 1}, {"norm_coefficient", 0}},
+      {{"alpha", 0.5f}, {"beta", 0.25f}, {"norm_coefficient", 0.1f}}};
   return {
-      {"Adagrad", kTrainingDomain, 1, true, {}, {{}, {{"epsilon", 1e-3f}}, {{"decay_factor", 0.1f}},
-                                                 {{"norm_coefficient", 0.2f}, {"decay_factor", 0.01f}}}, Adagrad},
+      {"Adagrad",
+       kTrainingDomain,
+       1,
+       true,
+       {},
+       {{},
+        {{"epsilon", 1e-3f}},
+        {{"decay_factor", 0.1f}},
+        {{"norm_coefficient", 0.2f}, {"decay_factor", 0.01f}}},
+       Adagrad},
       {"Momentum", kTrainingDomain, 1, true, {{"mode", "standard"}}, momentum, Momentum<false>},
       {"Momentum", kTrainingDomain, 1, true, {{"mode", "nesterov"}}, momentum, Momentum<true>},
-      {"Adam", kTrainingDomain, 2, true, {},
-       {{}, {{"alpha", 0.8f}, {"beta", 0.99f}}, {{"epsilon", 1e-2f}}, {{"norm_coefficient", 0.3f}},
-        {{"norm_coefficient_post", 0.05f}}}, Adam},
+      {"Adam",
+       kTrainingDomain,
+       2,
+       true,
+       {},
+       {{},
+        {{"alpha", 0.8f}, {"beta", 0.99f}},
+        {{"epsilon", 1e-2f}},
+        {{"norm_coefficient", 0.3f}},
+        {{"norm_coefficient_post", 0.05f}}},
+       Adam},
   };
 }
 
 std::vector<Optimizer> Own() {
-  return {{"SgdStep", kOnwardDomain, 0, false, {}, {{{"weight_decay", 0}}, {{"weight_decay", 0.1f}}}, Sgd},
-          {"AdamWStep", kOnwardDomain, 2, true, {},
-           {{}, {{"alpha", 0.8f}, {"beta", 0.99f}}, {{"eps", 1e-3f}}, {{"eps", 0}, {"epsilon", 1e-2f}},
-            {{"weight_decay", 0}}, {{"weight_decay", 0.5f}}},
+  return {{"SgdStep",
+           kOnwardDomain,
+           0,
+           false,
+           {},
+           {{{"weight_decay", 0}}, {{"weight_decay", 0.1f}}},
+           Sgd},
+          {"AdamWStep",
+           kOnwardDomain,
+           2,
+           true,
+           {},
+           {{},
+            {{"alpha", 0.8f}, {"beta", 0.99f}},
+            {{"eps", 1e-3f}},
+            {{"eps", 0}, {"epsilon", 1e-2f}},
+            {{"weight_decay", 0}},
+            {{"weight_decay", 0.5f}}},
            AdamW}};
 }
 
 // Odd sizes, so that every tail of a vector loop is met, and a scalar.
 const std::vector<Shape> kShapes = {{3, 7}, {}, {33}, {1, 1, 1}};
 
-std::string Name(const char* kind, size_t tensor, int state = 0) { return absl::StrCat(kind, tensor, "_", state); }
+std::string Name(const char* kind, size_t tensor, int state = 0) {
+  return absl::StrCat(kind, tensor, "_", state);
+}
 
 // All tensors in one node where the operator is variadic, else one node each.
 Graph StepGraph(const Optimizer& optimizer, const Scalars& attributes, DType dtype) {
   Graph graph;
-  graph.opsets = {{"", kCanonicalOpset}, {std::string(kTrainingDomain), 1}, {std::string(kOnwardDomain), 1}};
+  graph.opsets = {
+      {"", kCanonicalOpset}, {std::string(kTrainingDomain), 1}, {std::string(kOnwardDomain), 1}};
   auto input = [&](const std::string& name, const ValueType& type) {
     graph.inputs.push_back({name, type});
     graph.types[name] = type;
@@ -145,7 +181,8 @@ Graph StepGraph(const Optimizer& optimizer, const Scalars& attributes, DType dty
         node.outputs.push_back(Name("newS", i, s));
       }
     }
-    for (const std::string& out : node.outputs) graph.outputs.push_back({out, ValueType::Unranked(dtype)});
+    for (const std::string& out : node.outputs)
+      graph.outputs.push_back({out, ValueType::Unranked(dtype)});
     graph.nodes.push_back(std::move(node));
   }
   return graph;
@@ -169,14 +206,15 @@ TensorMap Feeds(const Optimizer& optimizer, int64_t t) {
     feeds[Name("X", i)] = fill(kShapes[i], false);
     feeds[Name("G", i)] = fill(kShapes[i], false);
     // The last state is a sum or mean of squares.
-    for (int s = 0; s < optimizer.states; ++s) feeds[Name("S", i, s)] = fill(kShapes[i], s + 1 == optimizer.states);
+    for (int s = 0; s < optimizer.states; ++s)
+      feeds[Name("S", i, s)] = fill(kShapes[i], s + 1 == optimizer.states);
   }
   return feeds;
 }
 
 template <typename T>
-void ExpectFormula(const Optimizer& optimizer, const Scalars& attributes, int64_t t, const Graph& graph,
-                   const std::string& what) {
+void ExpectFormula(const Optimizer& optimizer, const Scalars& attributes, int64_t t,
+                   const Graph& graph, const std::string& what) {
   CompileOptions options;
   options.device = &CpuDevice();
   options.operators = &Operators();
@@ -192,7 +230,9 @@ void ExpectFormula(const Optimizer& optimizer, const Scalars& attributes, int64_
   };
   for (size_t i = 0; i < kShapes.size(); ++i) {
     for (int64_t k = 0; k < kShapes[i].elements(); ++k) {
-      Element e{feeds.at(Name("X", i)).template data<T>()[k], feeds.at(Name("G", i)).template data<T>()[k], {}};
+      Element e{feeds.at(Name("X", i)).template data<T>()[k],
+                feeds.at(Name("G", i)).template data<T>()[k],
+                {}};
       for (int s = 0; s < optimizer.states; ++s) {
         e.states.push_back(feeds.at(Name("S", i, s)).template data<T>()[k]);
       }
@@ -214,7 +254,8 @@ void CheckStandard() {
   for (const Optimizer& optimizer : Standard()) {
     for (const Scalars& attributes : optimizer.attributes) {
       for (int64_t t : {0, 1, 2, 1000}) {
-        ExpectFormula<T>(optimizer, attributes, t, StepGraph(optimizer, attributes, DTypeOf<T>::value),
+        ExpectFormula<T>(optimizer, attributes, t,
+                         StepGraph(optimizer, attributes, DTypeOf<T>::value),
                          Describe(optimizer, attributes, t));
       }
     }

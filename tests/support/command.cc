@@ -11,7 +11,8 @@ namespace onward {
 
 CommandResult RunOnward(const std::string& binary, const std::string& arguments) {
   const std::string folder = TemporaryFolder();
-  const std::string line = binary + " " + arguments + " >" + folder + "/out 2>" + folder + "/err </dev/null";
+  const std::string line =
+      binary + " " + arguments + " >" + folder + "/out 2>" + folder + "/err </dev/null";
   const int status = std::system(line.c_str());
   CommandResult result;
   if (WIFEXITED(status)) result.exit_code = WEXITSTATUS(status);

@@ -21,8 +21,8 @@ struct Arg {
   Kind kind = Kind::kOmitted;
   Shape shape;
   double low = 0, high = 0;
-  std::vector<double> kinks;    // values to keep away from
-  std::vector<double> values;   // of constants, and of integers that are given
+  std::vector<double> kinks;   // values to keep away from
+  std::vector<double> values;  // of constants, and of integers that are given
 };
 
 // Fed and, unless the row says otherwise, differentiated. Values are distinct.
@@ -46,11 +46,11 @@ struct OpCase {
   std::vector<Arg> args;
   Attributes attributes;
   int outputs = 1;
-  std::vector<int> used = {0};    // the outputs that the loss depends on
-  std::vector<int> by;            // differentiated inputs; empty: every Real
-  std::vector<int> unknown;       // checked again with their first dimension unknown
-  bool twice = false;             // second derivatives are checked too
-  bool data_dependent = false;    // the shape of the result is known at run time only
+  std::vector<int> used = {0};  // the outputs that the loss depends on
+  std::vector<int> by;          // differentiated inputs; empty: every Real
+  std::vector<int> unknown;     // checked again with their first dimension unknown
+  bool twice = false;           // second derivatives are checked too
+  bool data_dependent = false;  // the shape of the result is known at run time only
   std::string domain = {};
 
   OpCase Outputs(int count, std::vector<int> used_ones);

@@ -33,11 +33,13 @@ void Bind(const BindingTexts& bindings, Repeated* target) {
 
 Model TextModel(const std::string& text, const std::vector<EntryText>& entries) {
   Model model;
-  ParseText(text.find_first_not_of(" \n") == text.find('<') ? text : kHeader + text, &model.proto());
+  ParseText(text.find_first_not_of(" \n") == text.find('<') ? text : kHeader + text,
+            &model.proto());
   for (const EntryText& entry : entries) {
     onnx::TrainingInfoProto* info = model.proto().add_training_info();
     if (!entry.algorithm.empty()) ParseText(entry.algorithm, info->mutable_algorithm());
-    if (!entry.initialization.empty()) ParseText(entry.initialization, info->mutable_initialization());
+    if (!entry.initialization.empty())
+      ParseText(entry.initialization, info->mutable_initialization());
     Bind(entry.update, info->mutable_update_binding());
     Bind(entry.initialize, info->mutable_initialization_binding());
   }

@@ -39,7 +39,7 @@ std::unique_ptr<TrainingModel> Open(Model model);
 // What Create says of a model it has to refuse; "" (and a failure) if it does not.
 std::string Refusal(Model model);
 
-Tensor Floats(std::initializer_list<float> values);                // one axis
+Tensor Floats(std::initializer_list<float> values);  // one axis
 Tensor Floats(Shape shape, std::initializer_list<float> values);
 Tensor Int64s(std::initializer_list<int64_t> values);
 std::vector<double> Values(const Tensor& tensor);

@@ -455,12 +455,13 @@ TEST_F(SharedDataTest, ReadsMnist) {
 }
 
 TEST_F(SharedDataTest, ReadsTables) {
-  EXPECT_EQ(DescribeSpec("csv:" + SharedPath("datasets/digits-8x8/digits.csv.gz") + "?label=-1&shape=1x8x8"),
+  EXPECT_EQ(DescribeSpec("csv:" + SharedPath("datasets/digits-8x8/digits.csv.gz") +
+                         "?label=-1&shape=1x8x8"),
             "1797 examples, x float [1, 8, 8], y int64 [], 10 classes");
   EXPECT_EQ(DescribeSpec("csv:" + SharedPath("datasets/uci-tabular/iris.csv")),
             "150 examples, x float [4], y int64 [], 3 classes");
-  const std::string housing =
-      "csv:" + SharedPath("datasets/california-housing/housing.csv.gz") + "?label=median_house_value";
+  const std::string housing = "csv:" + SharedPath("datasets/california-housing/housing.csv.gz") +
+                              "?label=median_house_value";
   EXPECT_THAT(DescribeSpec(housing),
               HasSubstr("column 'ocean_proximity': 'NEAR BAY' is not a number"));
   EXPECT_EQ(DescribeSpec(housing + "&drop=ocean_proximity&missing=skip"),

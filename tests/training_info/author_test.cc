@@ -75,17 +75,20 @@ TEST(MakeTrainable, PatternsChoose) {
   options.train = {"W*"};
   EXPECT_THAT(Made(TextModel(kPerceptron), options).trained, UnorderedElementsAre("W1", "W2"));
   options.train = {"?2", "b1"};
-  EXPECT_THAT(Made(TextModel(kPerceptron), options).trained, UnorderedElementsAre("W2", "b2", "b1"));
+  EXPECT_THAT(Made(TextModel(kPerceptron), options).trained,
+              UnorderedElementsAre("W2", "b2", "b1"));
   options.freeze = {"b*"};
   const AuthorResult made = Made(TextModel(kPerceptron), options);
   EXPECT_THAT(made.trained, ElementsAre("W2"));
   auto model = Open(made.model);
   EXPECT_FALSE(model->variables().contains("W1"));
   options.freeze = {"bias*"};
-  EXPECT_THAT(Error(TextModel(kPerceptron), options),
-              HasSubstr("pattern 'bias*' matches no trainable initializer; there are: W1, W2, b1, b2"));
+  EXPECT_THAT(
+      Error(TextModel(kPerceptron), options),
+      HasSubstr("pattern 'bias*' matches no trainable initializer; there are: W1, W2, b1, b2"));
   options.freeze = {"*"};
-  EXPECT_THAT(Error(TextModel(kPerceptron), options), HasSubstr("frozen: there is nothing to train"));
+  EXPECT_THAT(Error(TextModel(kPerceptron), options),
+              HasSubstr("frozen: there is nothing to train"));
 }
 
 TEST(MakeTrainable, MatchesPatterns) {
@@ -113,8 +116,10 @@ TEST(MakeTrainable, BothGradientFormsAgree) {
       EXPECT_NE(node.op_type, "Gradient");
     }
     auto with_nodes = Open(Reread(expanded));
-    const std::vector<double> a = Losses(with_operator.get(), Batch(), 3), b = Losses(with_nodes.get(), Batch(), 3);
-    for (int i = 0; i < 3; ++i) EXPECT_NEAR(a[i], b[i], 1e-6 * std::abs(a[i])) << optimizer << ", step " << i;
+    const std::vector<double> a = Losses(with_operator.get(), Batch(), 3),
+                              b = Losses(with_nodes.get(), Batch(), 3);
+    for (int i = 0; i < 3; ++i)
+      EXPECT_NEAR(a[i], b[i], 1e-6 * std::abs(a[i])) << optimizer << ", step " << i;
     EXPECT_NE(a[0], a[2]);
   }
 }
@@ -134,12 +139,18 @@ TEST(MakeTrainable, HeadIsReplaced) {
   EXPECT_LT(losses.back(), losses.front());
   EXPECT_EQ(model->Infer({{"x", batch["x"]}})->at("y").shape(), (Shape{4, 5}));
   // The same seed, the same head.
-  EXPECT_TRUE(SameVariables(Open(made.model)->variables(), Open(Made(TextModel(kPerceptron), options).model)->variables()));
+  EXPECT_TRUE(SameVariables(Open(made.model)->variables(),
+                            Open(Made(TextModel(kPerceptron), options).model)->variables()));
   options.seed = 1;
-  EXPECT_FALSE(SameVariables(Open(made.model)->variables(), Open(Made(TextModel(kPerceptron), options).model)->variables()));
+  EXPECT_FALSE(SameVariables(Open(made.model)->variables(),
+                             Open(Made(TextModel(kPerceptron), options).model)->variables()));
   options.train = {};
-  EXPECT_THAT(Error(TextModel("m (float[2] x) => (float[2] y) <float[2] W = {1, 2}> { h = Mul(x, W) y = Relu(h) }"), options),
-              HasSubstr("no classifier was found before 'y'"));
+  EXPECT_THAT(
+      Error(
+          TextModel(
+              "m (float[2] x) => (float[2] y) <float[2] W = {1, 2}> { h = Mul(x, W) y = Relu(h) }"),
+          options),
+      HasSubstr("no classifier was found before 'y'"));
 }
 
 TEST(MakeTrainable, ScheduleIsInTheFile) {
@@ -218,8 +229,9 @@ TEST(MakeTrainable, DropoutRunsInTrainingOnly) {
 }
 
 TEST(MakeTrainable, LabelNameMayBeTaken) {
-  const AuthorResult made = Made(TextModel(
-      "m (float[N, 2] label) => (float[N, 2] y) <float[2, 2] W = {1, 2, 3, 4}> { y = MatMul(label, W) }"));
+  const AuthorResult made =
+      Made(TextModel("m (float[N, 2] label) => (float[N, 2] y) <float[2, 2] W = {1, 2, 3, 4}> { y "
+                     "= MatMul(label, W) }"));
   const std::string label = made.model.Metadata(kMetaLabel);
   EXPECT_NE(label, "label");
   auto model = Open(made.model);
@@ -241,10 +253,13 @@ TEST(MakeTrainable, OwnNamesMayBeTaken) {
 
 TEST(MakeTrainable, RefusesWhatCannotBeTrained) {
   const std::pair<const char*, const char*> cases[] = {
-      {"m (float[N, 2] x) => (int64[N] y) <float[2, 2] W = {1, 2, 3, 4}> { h = MatMul(x, W) y = ArgMax <axis = 1, keepdims = 0> (h) }",
+      {"m (float[N, 2] x) => (int64[N] y) <float[2, 2] W = {1, 2, 3, 4}> { h = MatMul(x, W) y = "
+       "ArgMax <axis = 1, keepdims = 0> (h) }",
        "a loss needs a float output (choose another with --output)"},
-      {"m (float[N, 2] x) => (float[N, 2] y) { y = Relu(x) }", "depends on no float initializer: there is nothing to train"},
-      {"m (float[N, 2] x) => (float[N, 2] y) <int64[2] i = {1, 0}> { y = Gather <axis = 1> (x, i) }",
+      {"m (float[N, 2] x) => (float[N, 2] y) { y = Relu(x) }",
+       "depends on no float initializer: there is nothing to train"},
+      {"m (float[N, 2] x) => (float[N, 2] y) <int64[2] i = {1, 0}> { y = Gather <axis = 1> (x, i) "
+       "}",
        "there is nothing to train"},
   };
   for (const auto& [graph, message] : cases) {
@@ -254,8 +269,10 @@ TEST(MakeTrainable, RefusesWhatCannotBeTrained) {
   }
   AuthorOptions options;
   options.output = "h";
-  EXPECT_THAT(Error(TextModel(kPerceptron), options), HasSubstr("'h' is not an output of the model"));
-  EXPECT_THAT(Error(Made(TextModel(kPerceptron)).model, {}), HasSubstr("already carries training_info"));
+  EXPECT_THAT(Error(TextModel(kPerceptron), options),
+              HasSubstr("'h' is not an output of the model"));
+  EXPECT_THAT(Error(Made(TextModel(kPerceptron)).model, {}),
+              HasSubstr("already carries training_info"));
 }
 
 TEST(MakeTrainable, InitializationDrawsNewWeights) {
@@ -280,10 +297,13 @@ TEST(MakeTrainable, FixedBatchIsFreed) {
         r = Reshape(x, to)
         f = Reshape(r, back)
         y = MatMul(f, W)
-      })"), options);
+      })"),
+                                 options);
   EXPECT_THAT(made.notes, Contains("made the fixed batch size of 1 variable"));
   auto model = Open(made.model);
-  EXPECT_TRUE(model->Step({{"x", Floats({2, 4}, {1, 2, 3, 4, 5, 6, 7, 8})}, {"label", Int64s({0, 1})}}).ok());
+  EXPECT_TRUE(
+      model->Step({{"x", Floats({2, 4}, {1, 2, 3, 4, 5, 6, 7, 8})}, {"label", Int64s({0, 1})}})
+          .ok());
 }
 
 }  // namespace

@@ -17,8 +17,10 @@ using ::testing::HasSubstr;
 constexpr char kScale[] = "m (float[2] x) => (float[2] y) <float[2] W = {1, 2}> { y = Mul(x, W) }";
 const EntryText kAddInput = {"a () => (float[2] W_new) { W_new = Add(W, x) }", {{"W", "W_new"}}};
 // Gather fails in the step where `at` is out of range.
-constexpr char kPick[] = "m (float[2] x) => (float[2] y) <float[2] W = {1, 2}, float[2] V = {3, 4}> { y = Mul(x, W) }";
-const EntryText kPickV = {"a (int64[2] at) => (float[2] V_new) { V_new = Gather(W, at) }", {{"V", "V_new"}}};
+constexpr char kPick[] =
+    "m (float[2] x) => (float[2] y) <float[2] W = {1, 2}, float[2] V = {3, 4}> { y = Mul(x, W) }";
+const EntryText kPickV = {"a (int64[2] at) => (float[2] V_new) { V_new = Gather(W, at) }",
+                          {{"V", "V_new"}}};
 
 TEST(TrainingInfo, InferHasNoSideEffects) {
   auto model = Open(TextModel(kScale, {kAddInput}));
@@ -46,9 +48,10 @@ TEST(TrainingInfo, StepAssignsThroughUpdateBinding) {
 
 // Two entries, of which the second reads what the first assigned.
 Model TwoEntries() {
-  return TextModel("m (float[1] x) => (float[1] y) <float[1] A = {1}, float[1] B = {10}> { y = Mul(x, A) }",
-                   {{"a0 () => (float[1] A_new) { A_new = Add(A, x) }", {{"A", "A_new"}}},
-                    {"a1 () => (float[1] B_new) { B_new = Mul(B, A) }", {{"B", "B_new"}}}});
+  return TextModel(
+      "m (float[1] x) => (float[1] y) <float[1] A = {1}, float[1] B = {10}> { y = Mul(x, A) }",
+      {{"a0 () => (float[1] A_new) { A_new = Add(A, x) }", {{"A", "A_new"}}},
+       {"a1 () => (float[1] B_new) { B_new = Mul(B, A) }", {{"B", "B_new"}}}});
 }
 
 TEST(TrainingInfo, EntriesRunInOrder) {
@@ -71,12 +74,17 @@ TEST(TrainingInfo, OneEntryAlone) {
 }
 
 TEST(TrainingInfo, InitializeResetsThenAssigns) {
-  auto model = Open(TextModel(
-      "m (float[1] x) => (float[1] y) <float[1] A = {1}, float[1] B = {2}, float[1] C = {3}> { y = Sum(x, A, B, C) }",
-      {{"a0 () => (float[1] n) { n = Add(A, x) }", {{"A", "n"}}, "i0 () => (float[1] b) <float[1] b = {7}> {}",
-        {{"B", "b"}}},
-       {"a1 () => (float[1] k) { k = Add(C, x) }", {{"C", "k"}}, "i1 () => (float[1] b1) <float[1] b1 = {8}> {}",
-        {{"B", "b1"}}}}));
+  auto model =
+      Open(TextModel("m (float[1] x) => (float[1] y) <float[1] A = {1}, float[1] B = {2}, float[1] "
+                     "C = {3}> { y = Sum(x, A, B, C) }",
+                     {{"a0 () => (float[1] n) { n = Add(A, x) }",
+                       {{"A", "n"}},
+                       "i0 () => (float[1] b) <float[1] b = {7}> {}",
+                       {{"B", "b"}}},
+                      {"a1 () => (float[1] k) { k = Add(C, x) }",
+                       {{"C", "k"}},
+                       "i1 () => (float[1] b1) <float[1] b1 = {8}> {}",
+                       {{"B", "b1"}}}}));
   ASSERT_TRUE(model->Step({{"x", Floats({100})}}).ok());
   EXPECT_THAT(ValueOf(*model, "A"), ElementsAre(101));
   ASSERT_TRUE(model->Initialize().ok());
@@ -87,8 +95,11 @@ TEST(TrainingInfo, InitializeResetsThenAssigns) {
 
 TEST(TrainingInfo, FailedInitializeChangesNothing) {
   auto model = Open(TextModel(
-      kScale, {{"a () => (float[2] n) { n = Add(W, x) }", {{"W", "n"}},
-                "i () => (float[2] w) <float[2] s = {5, 6}, int64[2] at = {0, 9}> { w = Gather(s, at) }", {{"W", "w"}}}}));
+      kScale,
+      {{"a () => (float[2] n) { n = Add(W, x) }",
+        {{"W", "n"}},
+        "i () => (float[2] w) <float[2] s = {5, 6}, int64[2] at = {0, 9}> { w = Gather(s, at) }",
+        {{"W", "w"}}}}));
   ASSERT_TRUE(model->Step({{"x", Floats({1, 1})}}).ok());
   EXPECT_FALSE(model->Initialize().ok());
   EXPECT_THAT(ValueOf(*model, "W"), ElementsAre(2, 3));
@@ -137,7 +148,8 @@ TEST(TrainingInfo, ResumeContinuesBitForBit) {
 }
 
 TEST(TrainingInfo, EmptyAlgorithmChangesNothing) {
-  auto model = Open(TextModel(kScale, {{"", {}, "i () => (float[2] w) <float[2] w = {5, 6}> {}", {{"W", "w"}}}}));
+  auto model = Open(
+      TextModel(kScale, {{"", {}, "i () => (float[2] w) <float[2] w = {5, 6}> {}", {{"W", "w"}}}}));
   ASSERT_TRUE(model->Step({{"x", Floats({1, 1})}}).ok());
   EXPECT_THAT(ValueOf(*model, "W"), ElementsAre(1, 2));
   ASSERT_TRUE(model->Initialize().ok());
@@ -149,9 +161,12 @@ TEST(TrainingInfo, RefusesModelWithoutTraining) {
 }
 
 TEST(TrainingInfo, SwapUsesSnapshot) {
-  const char* graph = "m (float[2] x) => (float[2] y) <float[2] A = {1, 2}, float[2] B = {3, 4}> { y = Sum(x, A, B) }";
+  const char* graph =
+      "m (float[2] x) => (float[2] y) <float[2] A = {1, 2}, float[2] B = {3, 4}> { y = Sum(x, A, "
+      "B) }";
   const std::vector<EntryText> swaps = {
-      {"a () => (float[2] a1, float[2] b1) { a1 = Identity(B) b1 = Identity(A) }", {{"A", "a1"}, {"B", "b1"}}},
+      {"a () => (float[2] a1, float[2] b1) { a1 = Identity(B) b1 = Identity(A) }",
+       {{"A", "a1"}, {"B", "b1"}}},
       // Initializers themselves as outputs: no node in between.
       {"a () => (float[2] B, float[2] A) {}", {{"A", "B"}, {"B", "A"}}},
       {"a () => (float[2] a1, float[2] b1) { z = Sub(x, x) a1 = Add(B, z) b1 = Add(A, z) }",
@@ -168,7 +183,8 @@ TEST(TrainingInfo, SwapUsesSnapshot) {
 // An optimizer may write in place, but not before another value has read.
 TEST(TrainingInfo, SnapshotHoldsForOptimizersToo) {
   auto model = Open(TextModel(
-      "m (float[2] x) => (float[2] y) <float[2] W = {1, 2}, float[2] Old = {0, 0}> { y = Mul(x, W) }",
+      "m (float[2] x) => (float[2] y) <float[2] W = {1, 2}, float[2] Old = {0, 0}> { y = Mul(x, W) "
+      "}",
       {{R"(a () => (float[2] W1, float[2] H1, float[2] kept) <float R = {1}, int64 T = {0}, float[2] H = {0, 0}> {
              W1, H1 = ai.onnx.preview.training.Adagrad <epsilon = 0.0> (R, T, W, x, H)
              kept = Identity(W)
@@ -181,9 +197,9 @@ TEST(TrainingInfo, SnapshotHoldsForOptimizersToo) {
 }
 
 TEST(TrainingInfo, FailedStepChangesNothing) {
-  auto model = Open(TextModel(
-      kPick, {{"a (int64[2] at) => (float[2] W_new, float[2] V_new) { W_new = Add(W, x) V_new = Gather(W, at) }",
-               {{"W", "W_new"}, {"V", "V_new"}}}}));
+  auto model = Open(TextModel(kPick, {{"a (int64[2] at) => (float[2] W_new, float[2] V_new) { "
+                                       "W_new = Add(W, x) V_new = Gather(W, at) }",
+                                       {{"W", "W_new"}, {"V", "V_new"}}}}));
   auto failed = model->Step({{"x", Floats({1, 1})}, {"at", Int64s({0, 7})}});
   ASSERT_FALSE(failed.ok());
   EXPECT_THAT(ValueOf(*model, "W"), ElementsAre(1, 2));

@@ -19,7 +19,8 @@ using ::testing::UnorderedElementsAre;
 
 // h = x*W is an intermediate value.
 constexpr char kTwoNodes[] =
-    "m (float[2] x) => (float[2] y) <float[2] W = {1, 2}, float[2] B = {10, 20}> { h = Mul(x, W) y = Add(h, B) }";
+    "m (float[2] x) => (float[2] y) <float[2] W = {1, 2}, float[2] B = {10, 20}> { h = Mul(x, W) y "
+    "= Add(h, B) }";
 
 std::vector<std::string> Names(const std::vector<NamedType>& values) {
   std::vector<std::string> names;
@@ -36,9 +37,10 @@ Graph Combined(const Model& model, int entry = 0) {
 }
 
 TEST(TrainingInfo, CombinesInStandardOrder) {
-  const Graph graph = Combined(TextModel(
-      kTwoNodes, {{"a (float[2] t) => (float[2] e, float[2] n) <float[2] S = {0, 0}> { e = Sub(y, t) n = Add(e, S) }",
-                   {{"S", "n"}}}}));
+  const Graph graph =
+      Combined(TextModel(kTwoNodes, {{"a (float[2] t) => (float[2] e, float[2] n) <float[2] S = "
+                                      "{0, 0}> { e = Sub(y, t) n = Add(e, S) }",
+                                      {{"S", "n"}}}}));
   EXPECT_THAT(Names(graph.inputs), ElementsAre("x", "t"));
   EXPECT_THAT(Names(graph.outputs), ElementsAre("y", "e", "n"));
   std::vector<std::string> computed;
@@ -51,7 +53,8 @@ TEST(TrainingInfo, CombinesInStandardOrder) {
 
 TEST(TrainingInfo, AlgorithmReadsInferenceValues) {
   auto model = Open(TextModel(
-      kTwoNodes, {{"a () => (float[2] n) <float[2] S = {0, 0}> { n = Sum(x, W, h, y) }", {{"S", "n"}}}}));
+      kTwoNodes,
+      {{"a () => (float[2] n) <float[2] S = {0, 0}> { n = Sum(x, W, h, y) }", {{"S", "n"}}}}));
   ASSERT_TRUE(model->Step({{"x", Floats({1, 1})}}).ok());
   EXPECT_THAT(ValueOf(*model, "S"), ElementsAre(1 + 1 + 1 + 11, 1 + 2 + 2 + 22));
 }
@@ -61,7 +64,8 @@ TEST(TrainingInfo, InferenceStandsAlone) {
                                 "a () => (float[2] n) <float[2] t = {1, 2}> { n = Add(W, t) }",
                                 "a () => (float[2] n) { t = Add(W, W) n = Add(W, t) }"}) {
     const std::string refusal = Refusal(TextModel(
-        "m (float[2] x) => (float[2] y) <float[2] W = {1, 2}> { h = Mul(x, W) y = Add(h, t) }", {{algorithm, {{"W", "n"}}}}));
+        "m (float[2] x) => (float[2] y) <float[2] W = {1, 2}> { h = Mul(x, W) y = Add(h, t) }",
+        {{algorithm, {{"W", "n"}}}}));
     EXPECT_THAT(refusal, HasSubstr("[undefined-value] graph")) << algorithm;
     EXPECT_THAT(refusal, HasSubstr("reads 't', which nothing produces")) << algorithm;
   }
@@ -81,12 +85,14 @@ TEST(TrainingInfo, RefusesNameClash) {
     EXPECT_THAT(refusal, HasSubstr(std::string(what) + " exists in the inference graph too"));
   }
   // Twice within the algorithm.
-  EXPECT_THAT(Refusal(TextModel(kTwoNodes, {{"a () => (float[2] n) { n = Add(W, x) n = Sub(W, x) }", {{"W", "n"}}}})),
+  EXPECT_THAT(Refusal(TextModel(kTwoNodes, {{"a () => (float[2] n) { n = Add(W, x) n = Sub(W, x) }",
+                                             {{"W", "n"}}}})),
               HasSubstr("value 'n' is defined twice"));
 }
 
 TEST(TrainingInfo, OutputListedTwiceStandsOnce) {
-  const Model file = TextModel(kTwoNodes, {{"a () => (float[2] y, float[2] n) { n = Add(W, y) }", {{"W", "n"}}}});
+  const Model file =
+      TextModel(kTwoNodes, {{"a () => (float[2] y, float[2] n) { n = Add(W, y) }", {{"W", "n"}}}});
   EXPECT_THAT(Names(Combined(file).outputs), ElementsAre("y", "n"));
   auto out = Open(file)->Step({{"x", Floats({1, 1})}});
   ASSERT_TRUE(out.ok()) << out.status();
@@ -97,7 +103,8 @@ TEST(TrainingInfo, StepInputsAreBothGraphs) {
   // s has a default value in the file.
   auto model = Open(TextModel(
       kTwoNodes,
-      {{"a (float[2] t, float[2] s = {1, 1}) => (float[2] n) { e = Sub(y, t) n = Mul(e, s) }", {{"W", "n"}}}}));
+      {{"a (float[2] t, float[2] s = {1, 1}) => (float[2] n) { e = Sub(y, t) n = Mul(e, s) }",
+        {{"W", "n"}}}}));
   EXPECT_THAT(Names(model->StepInputs()), ElementsAre("x", "t"));
   auto missing = model->Step({{"x", Floats({1, 1})}});
   ASSERT_FALSE(missing.ok());
@@ -110,22 +117,25 @@ TEST(TrainingInfo, StepInputsAreBothGraphs) {
 }
 
 TEST(TrainingInfo, AlgorithmCallsModelFunctions) {
-  auto model = Open(TextModel(std::string(kTwoNodes) + R"(
+  auto model = Open(
+      TextModel(std::string(kTwoNodes) + R"(
       <domain: "local", opset_import: ["" : 18]>
       Axpy <a> (p, q) => (r) {
         c = Constant <value_float : float = @a> ()
         ap = Mul(c, p)
         r = Add(ap, q)
       })",
-                              {{"a () => (float[2] n) { n = local.Axpy <a = -0.5> (x, W) }", {{"W", "n"}}}}));
+                {{"a () => (float[2] n) { n = local.Axpy <a = -0.5> (x, W) }", {{"W", "n"}}}}));
   ASSERT_TRUE(model->Step({{"x", Floats({2, 4})}}).ok());
   EXPECT_THAT(ValueOf(*model, "W"), ElementsAre(0, 0));
 }
 
 TEST(TrainingInfo, UnneededInferenceIsPruned) {
   auto model = Open(TextModel(
-      "m (float[2] x, float[2] z) => (float[2] y) <float[2] W = {1, 2}> { h = Mul(x, W) y = Add(h, z) }",
-      {{"a () => (float loss, float[2] n) { loss = ReduceSum <keepdims = 0> (h) n = Add(W, h) }", {{"W", "n"}}}}));
+      "m (float[2] x, float[2] z) => (float[2] y) <float[2] W = {1, 2}> { h = Mul(x, W) y = Add(h, "
+      "z) }",
+      {{"a () => (float loss, float[2] n) { loss = ReduceSum <keepdims = 0> (h) n = Add(W, h) }",
+        {{"W", "n"}}}}));
   EXPECT_THAT(Names(model->StepInputs(-1, {"loss"})), ElementsAre("x"));
   auto out = model->Step({{"x", Floats({1, 1})}}, {"loss"});
   ASSERT_TRUE(out.ok()) << out.status();
@@ -149,10 +159,13 @@ TEST(TrainingInfo, StepKeepsNodeModes) {
 }
 
 // Files of the 1.7 kind: the algorithm is complete and calls the inference graph.
-constexpr char kCalled[] = "m (float[2] x) => (float[2] y) <float[2] W = {1, 2}> { h = Mul(x, W) y = Relu(h) }";
+constexpr char kCalled[] =
+    "m (float[2] x) => (float[2] y) <float[2] W = {1, 2}> { h = Mul(x, W) y = Relu(h) }";
 
 TEST(TrainingInfo, GraphCallIsInlined) {
-  const Model file = TextModel(kCalled, {{R"(a (float[2] batch, float[2] t) => (float loss, float[2] W_new) <float R = {0.5}> {
+  const Model file = TextModel(
+      kCalled,
+      {{R"(a (float[2] batch, float[2] t) => (float loss, float[2] W_new) <float R = {0.5}> {
              p = ai.onnx.preview.training.GraphCall <graph_name = "m"> (batch)
              e = Sub(p, t)
              loss = ReduceSumSquare <keepdims = 0> (e)
@@ -160,7 +173,7 @@ TEST(TrainingInfo, GraphCallIsInlined) {
              d = Mul(R, G)
              W_new = Sub(W, d)
            })",
-                                         {{"W", "W_new"}}}});
+        {{"W", "W_new"}}}});
   auto model = Open(file);
   EXPECT_THAT(Names(model->StepInputs()), ElementsAre("batch", "t"));
   EXPECT_THAT(Names(Combined(file).outputs), ElementsAre("loss", "W_new"));
@@ -186,8 +199,10 @@ TEST(TrainingInfo, GraphCallsKeepNamesApart) {
 // Variables are common to both graphs, so these names are taken.
 TEST(TrainingInfo, RefusesGraphCallNextToAClash) {
   const char* call = "{ n = ai.onnx.preview.training.GraphCall <graph_name = \"m\"> (W) }";
-  for (const char* head : {"a (float[2] W) => (float[2] n) ", "a () => (float[2] n) <float[2] W = {1, 1}> "}) {
-    EXPECT_THAT(Refusal(TextModel(kCalled, {{std::string(head) + call, {{"W", "n"}}}})), HasSubstr("[name-clash]"));
+  for (const char* head :
+       {"a (float[2] W) => (float[2] n) ", "a () => (float[2] n) <float[2] W = {1, 1}> "}) {
+    EXPECT_THAT(Refusal(TextModel(kCalled, {{std::string(head) + call, {{"W", "n"}}}})),
+                HasSubstr("[name-clash]"));
   }
 }
 
@@ -199,25 +214,29 @@ TEST(TrainingInfo, RefusesGraphCallOfAnotherGraph) {
               HasSubstr("calls graph 'other', but the model's graph is 'm'"));
   // Too few, too many.
   for (const char* inputs : {"()", "(t, t)"}) {
-    EXPECT_NE(Refusal(TextModel(kCalled, {{std::string("a (float[2] t) => (float[2] n) { n = "
-                                                       "ai.onnx.preview.training.GraphCall <graph_name = \"m\"> ") +
-                                               inputs + " }",
-                                           {{"W", "n"}}}})),
-              "")
+    EXPECT_NE(
+        Refusal(TextModel(
+            kCalled, {{std::string("a (float[2] t) => (float[2] n) { n = "
+                                   "ai.onnx.preview.training.GraphCall <graph_name = \"m\"> ") +
+                           inputs + " }",
+                       {{"W", "n"}}}})),
+        "")
         << inputs;
   }
 }
 
 TEST(TrainingInfo, GraphCallOmittedInputIsTheVariable) {
-  const char* graph = "m (float[2] x, float[2] W = {1, 2}, float[2] B = {10, 20}) => (float[2] y) "
-                      "{ h = Mul(x, W) y = Add(h, B) }";
+  const char* graph =
+      "m (float[2] x, float[2] W = {1, 2}, float[2] B = {10, 20}) => (float[2] y) "
+      "{ h = Mul(x, W) y = Add(h, B) }";
   const std::pair<const char*, std::vector<double>> cases[] = {
       {"t", {13, 26}}, {"t, t", {19, 29}}, {"t, \"\", t", {6, 9}}};
   for (const auto& [inputs, expected] : cases) {
-    auto model = Open(TextModel(graph, {{std::string("a (float[2] t) => (float[2] n) { n = "
-                                                     "ai.onnx.preview.training.GraphCall <graph_name = \"m\"> (") +
-                                             inputs + ") }",
-                                         {{"W", "n"}}}}));
+    auto model = Open(TextModel(
+        graph, {{std::string("a (float[2] t) => (float[2] n) { n = "
+                             "ai.onnx.preview.training.GraphCall <graph_name = \"m\"> (") +
+                     inputs + ") }",
+                 {{"W", "n"}}}}));
     ASSERT_TRUE(model->Step({{"t", Floats({3, 3})}}).ok()) << inputs;
     EXPECT_EQ(ValueOf(*model, "W"), expected) << inputs;
   }

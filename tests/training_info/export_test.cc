@@ -19,10 +19,12 @@ using ::testing::HasSubstr;
 // With everything a file may carry beside its graphs.
 Model RichModel() {
   Model model = TextModel(
-      std::string("m (float[2] x) => (float[2] y) <float[2] W = {1, 2}, float[2] B = {3, 4}, int64[1] k = {7}> "
+      std::string("m (float[2] x) => (float[2] y) <float[2] W = {1, 2}, float[2] B = {3, 4}, "
+                  "int64[1] k = {7}> "
                   "{ h = Mul(x, W) y = local.Shift(h, B) }") +
           "<domain: \"local\", opset_import: [\"\" : 18]> Shift (p, q) => (r) { r = Add(p, q) }",
-      {{"a (float[2] t) => (float[2] n, float[2] s) <float[2] S = {0, 0}> { e = Sub(y, t) n = Sub(W, e) s = Add(S, e) }",
+      {{"a (float[2] t) => (float[2] n, float[2] s) <float[2] S = {0, 0}> { e = Sub(y, t) n = "
+        "Sub(W, e) s = Add(S, e) }",
         {{"W", "n"}, {"S", "s"}},
         "i () => (float[2] w) <float[2] w = {1, 1}> {}",
         {{"W", "w"}}}});
@@ -89,7 +91,8 @@ TEST(TrainingInfo, InferenceExportDropsTraining) {
   EXPECT_EQ(plain.Metadata("author"), "someone");
   EXPECT_EQ(plain.Metadata(kMetaRandomStep), "");
   EXPECT_THAT(Values(InferenceOf(plain).initializers.at("W")), ElementsAre(-3, -4));
-  EXPECT_EQ(plain.proto().graph().SerializeAsString(), model->Export()->proto().graph().SerializeAsString());
+  EXPECT_EQ(plain.proto().graph().SerializeAsString(),
+            model->Export()->proto().graph().SerializeAsString());
 }
 
 // What make-trainable adds, the inference export takes away again.
@@ -121,31 +124,36 @@ TEST(Export, WithVariablesFindsEveryPlace) {
 
 TEST(Export, WithVariablesRefusesWhatDoesNotFit) {
   const std::pair<Variables, const char*> cases[] = {
-      {{{"nothing", Floats({1})}, {"x", Floats({1, 2})}}, "the model has no initializer for: nothing, x"},
+      {{{"nothing", Floats({1})}, {"x", Floats({1, 2})}},
+       "the model has no initializer for: nothing, x"},
       {{{"W", Floats({1, 2, 3})}}, "initializer 'W' is float[2], but its new value is float[3]"},
       {{{"k", Floats({1})}}, "initializer 'k' is int64[1], but its new value is float[1]"},
   };
   for (const auto& [values, message] : cases) {
-    EXPECT_THAT(std::string(WithVariables(RichModel(), values).status().message()), HasSubstr(message));
+    EXPECT_THAT(std::string(WithVariables(RichModel(), values).status().message()),
+                HasSubstr(message));
   }
 }
 
 // The original is of an opset that make-trainable had to raise.
 TEST(Export, LikeKeepsTheOriginal) {
-  const Model original = TextModel(R"(<ir_version: 4, producer_name: "someone", opset_import: ["" : 11]>
+  const Model original =
+      TextModel(R"(<ir_version: 4, producer_name: "someone", opset_import: ["" : 11]>
       m (float[2, 2] x) => (float[2, 2] y) <float[2, 2] W = {1, 2, 3, 4}, float[2] unused = {1, 2}>
       { h = MatMul(x, W) y = Softmax <axis = 1> (h) })");
   auto made = MakeTrainable(original, {});
   ASSERT_TRUE(made.ok()) << made.status();
   EXPECT_EQ(made->model.opsets().at(""), 18);
   auto training = Open(made->model);
-  ASSERT_TRUE(training->Step({{"x", Floats({2, 2}, {1, 2, 3, 4})}, {"label", Int64s({0, 1})}}).ok());
+  ASSERT_TRUE(
+      training->Step({{"x", Floats({2, 2}, {1, 2, 3, 4})}, {"label", Int64s({0, 1})}}).ok());
   auto like = ExportLike(*training->Export(), original);
   ASSERT_TRUE(like.ok()) << like.status();
   EXPECT_EQ(like->opsets().at(""), 11);
   EXPECT_EQ(Bytes(WithoutValues(*like, {"W"})), Bytes(WithoutValues(original, {"W"})));
   EXPECT_EQ(Values(InferenceOf(*like).initializers.at("W")), ValueOf(*training, "W"));
-  EXPECT_NE(Values(InferenceOf(*like).initializers.at("W")), Values(InferenceOf(original).initializers.at("W")));
+  EXPECT_NE(Values(InferenceOf(*like).initializers.at("W")),
+            Values(InferenceOf(original).initializers.at("W")));
 }
 
 TEST(Export, LikeReplacesConstants) {
@@ -157,7 +165,8 @@ TEST(Export, LikeReplacesConstants) {
   auto made = MakeTrainable(original, {});
   ASSERT_TRUE(made.ok()) << made.status();
   auto training = Open(made->model);
-  ASSERT_TRUE(training->Step({{"x", Floats({2, 2}, {1, 2, 3, 4})}, {"label", Int64s({0, 1})}}).ok());
+  ASSERT_TRUE(
+      training->Step({{"x", Floats({2, 2}, {1, 2, 3, 4})}, {"label", Int64s({0, 1})}}).ok());
   auto like = ExportLike(*training->Export(), original);
   ASSERT_TRUE(like.ok()) << like.status();
   EXPECT_EQ(like->proto().graph().initializer_size(), 0);
@@ -165,10 +174,13 @@ TEST(Export, LikeReplacesConstants) {
 }
 
 TEST(Export, LikeRefusesStrangers) {
-  auto made = MakeTrainable(TextModel(R"(m (float[2, 2] x) => (float[2, 2] y) <float[2, 2] W = {1, 2, 3, 4}>
-      { y = MatMul(x, W) })"), {});
+  auto made =
+      MakeTrainable(TextModel(R"(m (float[2, 2] x) => (float[2, 2] y) <float[2, 2] W = {1, 2, 3, 4}>
+      { y = MatMul(x, W) })"),
+                    {});
   ASSERT_TRUE(made.ok()) << made.status();
-  const Model other = TextModel("m (float[2] x) => (float[2] y) <float[2] V = {1, 2}> { y = Mul(x, V) }");
+  const Model other =
+      TextModel("m (float[2] x) => (float[2] y) <float[2] V = {1, 2}> { y = Mul(x, V) }");
   EXPECT_THAT(std::string(ExportLike(made->model, other).status().message()),
               HasSubstr("the original has no initializer for: W"));
   EXPECT_THAT(std::string(ExportLike(InferenceOnly(made->model), other).status().message()),

@@ -22,7 +22,8 @@ constexpr char kScale[] = "m (float[2] x) => (float[2] y) <float[2] W = {1, 2}> 
 
 std::string AdamAlgorithm(int t) {
   return R"(a () => (float[2] n, float[2] V1, float[2] H1)
-            <float R = {0.5}, int64 T = {)" + std::to_string(t) + R"(}, float[2] V = {0, 0}, float[2] H = {0, 0}> {
+            <float R = {0.5}, int64 T = {)" +
+         std::to_string(t) + R"(}, float[2] V = {0, 0}, float[2] H = {0, 0}> {
               n, V1, H1 = ai.onnx.preview.training.Adam <epsilon = 0.0> (R, T, W, x, V, H)
             })";
 }
@@ -48,24 +49,30 @@ TEST(TrainingInfo, RefusesUnknownMomentumMode) {
   auto algorithm = [](const std::string& mode) {
     return R"(a () => (float[2] n, float[2] V1) <float R = {0.5}, int64 T = {1}, float[2] V = {0, 0}> {
                 n, V1 = ai.onnx.preview.training.Momentum
-                  <alpha = 0.9, beta = 1.0, norm_coefficient = 0.0, mode = ")" + mode + R"("> (R, T, W, x, V)
+                  <alpha = 0.9, beta = 1.0, norm_coefficient = 0.0, mode = ")" +
+           mode + R"("> (R, T, W, x, V)
               })";
   };
   for (const char* mode : {"standard", "nesterov"}) {
     auto model = Open(TextModel(kScale, {{algorithm(mode), {{"W", "n"}}}}));
     EXPECT_TRUE(model->Step({{"x", Floats({1, 1})}}).ok()) << mode;
   }
-  auto model = TrainingModel::Create(TextModel(kScale, {{algorithm("heavy_ball"), {{"W", "n"}}}}), CpuDevice());
-  const absl::Status status = model.ok() ? (*model)->Step({{"x", Floats({1, 1})}}).status() : model.status();
-  EXPECT_THAT(std::string(status.message()), HasSubstr("mode 'heavy_ball' is not standard or nesterov"));
+  auto model = TrainingModel::Create(TextModel(kScale, {{algorithm("heavy_ball"), {{"W", "n"}}}}),
+                                     CpuDevice());
+  const absl::Status status =
+      model.ok() ? (*model)->Step({{"x", Floats({1, 1})}}).status() : model.status();
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("mode 'heavy_ball' is not standard or nesterov"));
 }
 
 // W becomes what the node draws.
 Model RandomModel(const std::string& attributes) {
-  return TextModel("m (float[1] x) => (float[1] y) <float[4] W = {0, 0, 0, 0}> { s = ReduceSum(W) y = Add(x, s) }",
-                   {{"a () => (float[4] n, float[4] k) { n = RandomUniform <shape = [4]" + attributes +
-                         "> () k = RandomUniform <shape = [4]" + attributes + "> () }",
-                     {{"W", "n"}}}});
+  return TextModel(
+      "m (float[1] x) => (float[1] y) <float[4] W = {0, 0, 0, 0}> { s = ReduceSum(W) y = Add(x, s) "
+      "}",
+      {{"a () => (float[4] n, float[4] k) { n = RandomUniform <shape = [4]" + attributes +
+            "> () k = RandomUniform <shape = [4]" + attributes + "> () }",
+        {{"W", "n"}}}});
 }
 
 std::vector<double> Draw(TrainingModel* model, bool alone = false) {
@@ -98,7 +105,8 @@ TEST(TrainingInfo, RandomDrawsDifferByStep) {
 }
 
 TEST(TrainingInfo, DropoutResumesExactly) {
-  Model file = TextModel(R"(m (float[2, 8] x) => (float[2, 3] y) <float[8, 3] W> { d = Dropout(x) y = MatMul(d, W) })");
+  Model file = TextModel(
+      R"(m (float[2, 8] x) => (float[2, 3] y) <float[8, 3] W> { d = Dropout(x) y = MatMul(d, W) })");
   onnx::TensorProto* weight = file.proto().mutable_graph()->add_initializer();
   weight->set_name("W");
   weight->set_data_type(onnx::TensorProto::FLOAT);
@@ -131,9 +139,12 @@ TEST(TrainingInfo, DropoutResumesExactly) {
 TEST(TrainingInfo, ReadsExternalDataInAlgorithm) {
   const std::string folder = TemporaryFolder();
   const float values[2] = {30, 40};
-  std::ofstream(folder + "/state.bin", std::ios::binary).write(reinterpret_cast<const char*>(values), sizeof values);
-  Model file = TextModel(kScale, {{"a () => (float[2] n) <float[2] S = {0, 0}> { n = Add(S, x) }", {{"S", "n"}},
-                                   "i () => (float[2] w) <float[2] w = {0, 0}> {}", {{"W", "w"}}}});
+  std::ofstream(folder + "/state.bin", std::ios::binary)
+      .write(reinterpret_cast<const char*>(values), sizeof values);
+  Model file = TextModel(kScale, {{"a () => (float[2] n) <float[2] S = {0, 0}> { n = Add(S, x) }",
+                                   {{"S", "n"}},
+                                   "i () => (float[2] w) <float[2] w = {0, 0}> {}",
+                                   {{"W", "w"}}}});
   auto move_out = [](onnx::TensorProto* t) {
     t->clear_float_data();
     t->clear_raw_data();

@@ -19,7 +19,8 @@ Model GradientModel(std::string algorithm) {
   for (size_t at = 0; (at = algorithm.find(op, at)) != std::string::npos; at += op.size()) {
     algorithm.insert(at + 2, "ai.onnx.preview.training.");
   }
-  return TextModel("m (float[2] x) => (float[2] id) <float[2] W = {3, 5}> { id = Identity(x) }", {{algorithm}});
+  return TextModel("m (float[2] x) => (float[2] id) <float[2] W = {3, 5}> { id = Identity(x) }",
+                   {{algorithm}});
 }
 
 // Runs the algorithm once with x = (1, 2).
@@ -209,10 +210,14 @@ TEST(TrainingInfo, RefusesGradientByIntegers) {
 
 TEST(TrainingInfo, RefusesMalformedGradient) {
   const std::pair<const char*, const char*> cases[] = {
-      {"G = Gradient <xs = [\"W\"], y = \"y\"> (W, x)", "has 2 inputs, but xs and zs name 1 tensors"},
-      {"G = Gradient <xs = [\"W\"], zs = [\"x\"], y = \"y\"> (W)", "has 1 inputs, but xs and zs name 2 tensors"},
-      {"G = Gradient <xs = [\"nothing\"], y = \"y\"> (W)", "names tensor 'nothing', which the graph does not have"},
-      {"G = Gradient <xs = [\"W\"], y = \"nothing\"> (W)", "names tensor 'nothing', which the graph does not have"},
+      {"G = Gradient <xs = [\"W\"], y = \"y\"> (W, x)",
+       "has 2 inputs, but xs and zs name 1 tensors"},
+      {"G = Gradient <xs = [\"W\"], zs = [\"x\"], y = \"y\"> (W)",
+       "has 1 inputs, but xs and zs name 2 tensors"},
+      {"G = Gradient <xs = [\"nothing\"], y = \"y\"> (W)",
+       "names tensor 'nothing', which the graph does not have"},
+      {"G = Gradient <xs = [\"W\"], y = \"nothing\"> (W)",
+       "names tensor 'nothing', which the graph does not have"},
       {"G = Gradient <xs = [\"W\"], zs = [\"no\"], y = \"y\"> (W, x)", "names tensor 'no', which"},
       {"G, K = Gradient <xs = [\"W\"], y = \"y\"> (W)", "more outputs than xs has names"},
       {"G = Gradient <xs = [\"W\"]> (W)", "y"},
@@ -251,15 +256,16 @@ TEST(TrainingInfo, AcceptsShortGradientDomain) {
 
 // Older operator forms are raised first; the node and its names stay.
 TEST(TrainingInfo, GradientSurvivesRaisingTheOpset) {
-  auto model = Open(TextModel(R"(<ir_version: 7, opset_import: ["" : 11, "ai.onnx.preview.training" : 1]>
+  auto model =
+      Open(TextModel(R"(<ir_version: 7, opset_import: ["" : 11, "ai.onnx.preview.training" : 1]>
       m (float[1, 2] x) => (float[1, 2] y) <float[1, 2] W = {3, 5}> { h = Mul(x, W) y = Softmax <axis = 1> (h) })",
-                              {{R"(a () => (float loss, float[1, 2] n) {
+                     {{R"(a () => (float loss, float[1, 2] n) {
     s = Squeeze <axes = [0]> (h)
     loss = ReduceSum <axes = [0], keepdims = 0> (s)
     G = ai.onnx.preview.training.Gradient <xs = ["W"], y = "loss"> (W)
     n = Sub(W, G)
   })",
-                                {{"W", "n"}}}}));
+                       {{"W", "n"}}}}));
   ASSERT_TRUE(model->Step({{"x", Floats({1, 2}, {1, 2})}}).ok());
   EXPECT_THAT(ValueOf(*model, "W"), ElementsAre(2, 3));
 }

@@ -34,17 +34,17 @@ void PrintTo(const Row& row, std::ostream* out) { *out << row.name; }
 
 // Constants of all rows; TYPE is the row's. `w2` and `b2` have a one before.
 std::string TextOf(const Row& row) {
-  const std::string text = absl::StrCat(
-      "<ir_version: 10, opset_import: [\"\" : ", row.opset, "]>\n",
-      "g (TYPE[2, 3, 4] x) => (TYPE[2, 3, 4] y", row.outputs, ") <\n",
-      "TYPE[4] w = {1, 0.5, -2, 3}, TYPE[4] b = {0.1, 0.2, 0.3, 0.4}, "
-      "TYPE[1, 4] w2 = {1, 0.5, -2, 3}, TYPE[1, 4] b2 = {0.1, 0.2, 0.3, 0.4}, "
-      "TYPE[3, 1] tall = {1, 2, 3}, "
-      "TYPE[3, 4] wide = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}, "
-      "TYPE[1, 1, 1] deep = {0.5}, TYPE[4] eps4 = {1e-5, 1e-5, 1e-5, 1e-5},\n"
-      "int64[1] last = {-1}, int64[1] third = {2}, int64[2] both = {2, 1}, "
-      "int64[1] middle = {1}, int64[2] outer = {0, 2}>\n{\n",
-      row.body, "}\n");
+  const std::string text =
+      absl::StrCat("<ir_version: 10, opset_import: [\"\" : ", row.opset, "]>\n",
+                   "g (TYPE[2, 3, 4] x) => (TYPE[2, 3, 4] y", row.outputs, ") <\n",
+                   "TYPE[4] w = {1, 0.5, -2, 3}, TYPE[4] b = {0.1, 0.2, 0.3, 0.4}, "
+                   "TYPE[1, 4] w2 = {1, 0.5, -2, 3}, TYPE[1, 4] b2 = {0.1, 0.2, 0.3, 0.4}, "
+                   "TYPE[3, 1] tall = {1, 2, 3}, "
+                   "TYPE[3, 4] wide = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}, "
+                   "TYPE[1, 1, 1] deep = {0.5}, TYPE[4] eps4 = {1e-5, 1e-5, 1e-5, 1e-5},\n"
+                   "int64[1] last = {-1}, int64[1] third = {2}, int64[2] both = {2, 1}, "
+                   "int64[1] middle = {1}, int64[2] outer = {0, 2}>\n{\n",
+                   row.body, "}\n");
   return absl::StrReplaceAll(text, {{"TYPE", row.type}});
 }
 
@@ -108,16 +108,19 @@ std::vector<Row> LayerNormRows() {
        norm},
       {"PooledMeans",
        "mean = GlobalAveragePool (x)\nd = Sub (x, mean)\nsquare = Mul (d, d)\n"
-       "var = GlobalAveragePool (square)\n" + Number("eps", "0.00001") +
+       "var = GlobalAveragePool (square)\n" +
+           Number("eps", "0.00001") +
            "padded = Add (var, eps)\nroot = Sqrt (padded)\nnormal = Div (d, root)\n" + kAffine,
        norm},
       {"NoScale", Normal() + "y = Identity (normal)\n", {"LayerNormalization", "Identity"}},
       {"NoBias", Normal() + "y = Mul (normal, w)\n", norm},
       {"BiasAlone", Normal() + "y = Add (normal, b)\n", norm},
       {"TwoAxes", Normal("both") + "scaled = Mul (normal, wide)\ny = Add (scaled, wide)\n", norm},
-      {"ParametersWithOnesBefore", Normal() + "scaled = Mul (normal, w2)\ny = Add (scaled, b2)\n",
+      {"ParametersWithOnesBefore",
+       Normal() + "scaled = Mul (normal, w2)\ny = Add (scaled, b2)\n",
        {"Reshape", "Reshape", "LayerNormalization"}},
-      {"ScaleOfAnotherShape", Normal() + "scaled = Mul (normal, tall)\ny = Add (scaled, b)\n",
+      {"ScaleOfAnotherShape",
+       Normal() + "scaled = Mul (normal, tall)\ny = Add (scaled, b)\n",
        {"LayerNormalization", "Mul", "Add"}},
       {"ScaleIsKept", Normal() + kAffine, norm, "float", 20, {"w", "b"}},
       // Near misses.
@@ -128,34 +131,55 @@ std::vector<Row> LayerNormRows() {
        Centre() + Variance("both") + "root = Sqrt (padded)\nnormal = Div (d, root)\n" + kAffine,
        {}},
       {"EpsilonPerElement",
-       Centre() + "square = Pow (d, two)\nvar = ReduceMean (square, last)\n"
-                  "padded = Add (var, eps4)\nroot = Sqrt (padded)\nnormal = Div (d, root)\n" +
+       Centre() +
+           "square = Pow (d, two)\nvar = ReduceMean (square, last)\n"
+           "padded = Add (var, eps4)\nroot = Sqrt (padded)\nnormal = Div (d, root)\n" +
            kAffine,
        {}},
       {"EpsilonIsKept",
        "mean = ReduceMean (x, last)\nd = Sub (x, mean)\nsquare = Mul (d, d)\n"
        "var = ReduceMean (square, last)\npadded = Add (var, deep)\nroot = Sqrt (padded)\n"
-       "normal = Div (d, root)\n" + std::string(kAffine),
-       {}, "float", 20, {"deep"}},
-      {"Cubed", Number("three", "3") + Centre() +
+       "normal = Div (d, root)\n" +
+           std::string(kAffine),
+       {},
+       "float",
+       20,
+       {"deep"}},
+      {"Cubed",
+       Number("three", "3") + Centre() +
            "square = Pow (d, three)\nvar = ReduceMean (square, last)\npadded = Add (var, eps)\n"
-           "root = Sqrt (padded)\nnormal = Div (d, root)\n" + kAffine,
+           "root = Sqrt (padded)\nnormal = Div (d, root)\n" +
+           kAffine,
        {}},
       {"NormOfAnother",
        Normal() + "other = Add (x, w)\nm2 = ReduceMean (other, last)\ne = Sub (other, m2)\n"
                   "y = Div (e, root)\n",
        {}},
-      {"VarianceReadElsewhere", Normal() + kAffine + "v = Identity (var)\n", {}, "float", 20, {},
+      {"VarianceReadElsewhere",
+       Normal() + kAffine + "v = Identity (var)\n",
+       {},
+       "float",
+       20,
+       {},
        ", float[2, 3, 1] v"},
       {"VarianceReadByASubgraph",
-       Normal() + kAffine + "yes = Constant <value = bool {1}> ()\n"
-                            "v = If (yes) <"
-                            "then_branch = a () => (float[2, 3, 1] p) { p = Identity (var) }, "
-                            "else_branch = b () => (float[2, 3, 1] q) { q = Identity (var) }>\n",
-       {}, "float", 20, {}, ", float[2, 3, 1] v"},
+       Normal() + kAffine +
+           "yes = Constant <value = bool {1}> ()\n"
+           "v = If (yes) <"
+           "then_branch = a () => (float[2, 3, 1] p) { p = Identity (var) }, "
+           "else_branch = b () => (float[2, 3, 1] q) { q = Identity (var) }>\n",
+       {},
+       "float",
+       20,
+       {},
+       ", float[2, 3, 1] v"},
       {"DeviationIsOutput", Normal() + kAffine, {}, "float", 20, {}, ", float[2, 3, 1] root"},
       {"MeanIsKept", Normal() + kAffine, {}, "float", 20, {"mean"}},
-      {"NormalIsKept", Normal() + kAffine, {"LayerNormalization", "Mul", "Add"}, "float", 20,
+      {"NormalIsKept",
+       Normal() + kAffine,
+       {"LayerNormalization", "Mul", "Add"},
+       "float",
+       20,
        {"normal"}},
   };
 }
@@ -182,8 +206,7 @@ std::vector<Row> GeluRows() {
       {"ErfHalfLast", Erf(kHalfAfter), gelu},
       {"ErfHalfWithX", Erf("h = Mul (x, half)\ny = Mul (h, sum)\n"), gelu},
       {"ErfHalfWithSum", Erf("h = Mul (half, sum)\ny = Mul (h, x)\n"), gelu},
-      {"ErfDivideByTwo",
-       Erf(Number("two", "2") + "p = Mul (sum, x)\ny = Div (p, two)\n"), gelu},
+      {"ErfDivideByTwo", Erf(Number("two", "2") + "p = Mul (sum, x)\ny = Div (p, two)\n"), gelu},
       {"ErfTimesInverse",
        Number("s", "0.7071067690849304") + Number("one", "1") + Number("half", "0.5") +
            "z = Mul (s, x)\ne = Erf (z)\nsum = Add (one, e)\n" + kHalfAfter,
@@ -193,18 +216,25 @@ std::vector<Row> GeluRows() {
            "q = Mul (x, w)\nz = Div (q, s)\ne = Erf (z)\nsum = Add (one, e)\n"
            "p = Mul (q, sum)\ny = Mul (p, deep)\n",
        {"Mul", "Gelu"}},
-      {"ErfXReadElsewhere", Erf(kHalfAfter + std::string("r = Identity (x)\n")),
-       {"Gelu", "Identity"}, "float", 20, {}, ", float[2, 3, 4] r"},
+      {"ErfXReadElsewhere",
+       Erf(kHalfAfter + std::string("r = Identity (x)\n")),
+       {"Gelu", "Identity"},
+       "float",
+       20,
+       {},
+       ", float[2, 3, 4] r"},
       {"ErfDouble", Erf(kHalfAfter, "1.4142135623730951"), gelu, "double"},
       {"TanhPower", Tanh(kPower), gelu},
       {"TanhDouble", Tanh(kPower), gelu, "double"},
       {"TanhCubeOfProducts",
        Tanh("k1 = Mul (k, x)\nk2 = Mul (x, k1)\nk3 = Mul (x, k2)\nin = Add (x, k3)\n"
-            "u = Mul (c, in)\n", "h = Mul (half, sum)\ny = Mul (x, h)\n"),
+            "u = Mul (c, in)\n",
+            "h = Mul (half, sum)\ny = Mul (x, h)\n"),
        gelu},
       {"TanhSquare",
        Tanh("x2 = Mul (x, x)\nx3 = Mul (x2, x)\nk3 = Mul (k, x3)\nin = Add (k3, x)\n"
-            "u = Mul (c, in)\n", "h = Mul (half, x)\ny = Mul (h, sum)\n"),
+            "u = Mul (c, in)\n",
+            "h = Mul (half, x)\ny = Mul (h, sum)\n"),
        gelu},
       {"TanhOnePlus",
        Tanh("cx = Mul (x, c)\nkx = Mul (x, k)\nk2 = Mul (kx, x)\nin = Add (k2, one)\n"
@@ -212,7 +242,8 @@ std::vector<Row> GeluRows() {
        gelu},
       {"TanhOfASum",
        Tanh("q = Add (x, w)\np3 = Pow (q, three)\nk3 = Mul (p3, k)\nin = Add (q, k3)\n"
-            "u = Mul (in, c)\n", "p = Mul (q, sum)\ny = Mul (p, half)\n"),
+            "u = Mul (in, c)\n",
+            "p = Mul (q, sum)\ny = Mul (p, half)\n"),
        {"Add", "Gelu"}},
       // Near misses.
       {"OldOpset", Erf(kHalfAfter), {}, "float", 19},
@@ -223,7 +254,12 @@ std::vector<Row> GeluRows() {
       {"HalfOff", Erf(Number("h", "0.51") + "p = Mul (x, sum)\ny = Mul (p, h)\n"), {}},
       {"OtherFactor", Erf("p = Mul (w, sum)\ny = Mul (p, half)\n"), {}},
       {"XTwice", Erf("p = Mul (x, sum)\nq = Mul (p, x)\ny = Mul (q, half)\n"), {}},
-      {"ErfReadElsewhere", Erf(kHalfAfter + std::string("r = Identity (e)\n")), {}, "float", 20, {},
+      {"ErfReadElsewhere",
+       Erf(kHalfAfter + std::string("r = Identity (e)\n")),
+       {},
+       "float",
+       20,
+       {},
        ", float[2, 3, 4] r"},
       {"SumIsOutput", Erf(kHalfAfter), {}, "float", 20, {}, ", float[2, 3, 4] sum"},
       {"ProductIsKept", Erf(kHalfAfter), {}, "float", 20, {"p"}},

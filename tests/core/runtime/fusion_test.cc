@@ -213,7 +213,8 @@ const std::vector<Row>& Rows() {
        R"(g (float[3, 5, 4, 4] x, float[5] s, float[5] b, float[5] m, float[5] var) => (float[3, 5, 4, 4] y, float[5] rm, float[5] rv)
           { n, rm, rv = BatchNormalization <training_mode = 1> (x, s, b, m, var) y = Relu(n) })",
        {"FusedBatchNormalization"}},
-      // Channels beyond 12 of the blocked layout must stay zero: the second convolution sums them up.
+      // Channels beyond 12 of the blocked layout must stay zero: the second convolution sums them
+      // up.
       {"BatchNormClipInBlocks",
        R"(g (float[2, 16, 6, 6] x, float[12, 16, 1, 1] w, float[12] s, float[12] b, float[12] m, float[12] var, float[16, 12, 1, 1] v) => (float[2, 16, 6, 6] y, float[12] rm)
           <float low = {0.5}, float high = {2}>
