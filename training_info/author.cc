@@ -165,6 +165,8 @@ class Author {
           "the algorithm holds a training-mode copy of the forward pass (BatchNormalization, "
           "Dropout)");
       ONWARD_RETURN_IF_ERROR(InferTypes(&work, Operators()));
+      // The copy has the shape of the original, also where only its declaration tells.
+      if (const ValueType* type = work.TypeOf(output_)) work.types[train_output] = *type;
     }
     train_output_ = train_output;
     GraphBuilder b(&work, &Operators(), "train");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Gradients of normalizations and softmaxes. Where the shape of a parameter is
 // broadcast from the right its gradient is left unsummed: the engine sums it.
+#include <algorithm>
 #include <cstdint>
 
 #include "autograd/functions.h"
@@ -17,11 +18,40 @@ bool HasRank(const Vjp& v, int least) {
   return false;
 }
 
+// running = m*input + (1-m)*statistic of the batch, n elements per channel, for mean
+// and var;  dinput = m*drunning,
+// dx = (1-m)/n * drunning of mean, (1-m)/n * 2*(x - mean) * drunning of var
+void AddRunningStatistics(const Vjp& v, Grads* grads) {
+  const int rank = v.x().rank();
+  const std::vector<int64_t> axes = AxesBut(rank, 1);
+  const Expr x = Widened(v.x(0));
+  auto channels = [&](const Expr& p) {
+    return rank == 1 ? CastLike(p, x) : AlongAxis(CastLike(p, x), 1, rank);
+  };
+  const double momentum = v.attr_float("momentum", 0.9f);
+  for (const int output : {1, 2}) {
+    if (!v.has_dy(output)) continue;
+    const Expr d = v.dy(output);
+    (*grads)[2 + output] = d * momentum;
+    if (!v.needs(0)) continue;
+    const Expr mean = ReduceMean(x, axes);
+    const Expr n = CastLike(SizeOf(x), x) / CastLike(SizeOf(mean), x);
+    Expr dx = channels(d) * (1 - momentum) / n;
+    dx = CastLike(output == 1 ? Expand(dx, ShapeOf(x)) : dx * (x - mean) * 2.0, v.x(0));
+    (*grads)[0] = (*grads)[0].has_value() ? *(*grads)[0] + dx : dx;
+  }
+}
+
 // y = normal * scale + B with batch statistics (training), all by one function
 Grads BatchNormalizationTrainingVjp(const Vjp& v) {
-  std::vector<Expr> d = v.b().Ops("BatchNormalizationGrad", {v.dy(), v.x(0), v.x(1)}, 3,
-                                  Pick(v.node(), {"epsilon"}), kOnwardDomain);
-  return {d[0], d[1], d[2]};
+  Grads grads(5);
+  if (v.has_dy(0)) {
+    std::vector<Expr> d = v.b().Ops("BatchNormalizationGrad", {v.dy(), v.x(0), v.x(1)}, 3,
+                                    Pick(v.node(), {"epsilon"}), kOnwardDomain);
+    std::copy(d.begin(), d.end(), grads.begin());
+  }
+  AddRunningStatistics(v, &grads);
+  return grads;
 }
 
 // y = (x - mean) * r * scale + B, r = 1 / sqrt(var + epsilon), parameters per channel;

@@ -7,6 +7,7 @@
 #include "core/onnx_io/model.h"
 #include "core/onnx_io/proto.h"
 #include "onnx/defs/schema.h"
+#include "onnx/shape_inference/implementation.h"
 #include "onnx/version_converter/convert.h"
 
 namespace onward {
@@ -30,6 +31,22 @@ bool SameForms(const Graph& graph, int from, int to) {
     }
   }
   return true;
+}
+
+onnx::ModelProto Convert(const onnx::ModelProto& model, int from, int to) {
+  // Making a converter copies every schema there is, so one serves the process.
+  static const auto* converter = new onnx::version_conversion::DefaultVersionConverter;
+  return converter->convert_version(model, onnx::OpSetID(from), onnx::OpSetID(to));
+}
+
+// Some of the converter's adapters want to know shapes inside the graph.
+onnx::ModelProto ConvertByShapes(onnx::ModelProto model, int from, int to) {
+  try {
+    return Convert(model, from, to);
+  } catch (const std::exception&) {
+    onnx::shape_inference::InferShapes(model);
+    return Convert(model, from, to);
+  }
 }
 
 }  // namespace
@@ -58,10 +75,7 @@ absl::StatusOr<Graph> RaiseOpset(const Graph& graph, int target) {
   Model model = ModelFromGraph(light, 10, "onward");
   Graph raised;
   try {
-    // Making a converter copies every schema there is, so one serves the process.
-    static const auto* converter = new onnx::version_conversion::DefaultVersionConverter;
-    const onnx::ModelProto converted =
-        converter->convert_version(model.proto(), onnx::OpSetID(from), onnx::OpSetID(target));
+    const onnx::ModelProto converted = ConvertByShapes(model.proto(), from, target);
     ONWARD_ASSIGN_OR_RETURN(raised, GraphFromProto(converted.graph(), nullptr));
   } catch (const std::exception& e) {
     return absl::UnimplementedError(absl::StrCat("the model cannot be raised from opset ", from,

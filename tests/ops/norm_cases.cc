@@ -26,6 +26,16 @@ std::vector<OpCase> NormalizationCases() {
            {{"epsilon", 0.01}, {"training_mode", 1}})
           .Outputs(3, {0})
           .By({0, 1, 2}),
+      Case("BatchNormalization_running",
+           {Real({4, 2, 3}), Real({2}), Real({2}), Real({2}), Positive({2})},
+           {{"epsilon", 0.01}, {"momentum", 0.7}, {"training_mode", 1}})
+          .Outputs(3, {0, 1, 2})
+          .Unknown({0})
+          .Twice(),
+      Case("BatchNormalization_running_only",
+           {Real({4, 2}), Real({2}), Real({2}), Real({2}), Positive({2})}, {{"training_mode", 1}})
+          .Outputs(3, {1, 2})
+          .By({0, 3, 4}),
       Case("LayerNormalization", {Real({3, 4}), Real({4}), Real({4})}).Unknown({0}).Twice(),
       Case("LayerNormalization_no_bias", {Real({2, 3, 4}), Real({4})}).Unknown({0}),
       Case("LayerNormalization_axis", {Real({2, 3, 2}), Real({3, 2}), Real({3, 2})},

@@ -55,6 +55,18 @@ std::vector<double> Losses(TrainingModel* model, const TensorMap& feeds, int ste
   return losses;
 }
 
+// Dropout asks for a copy of the forward pass; the raised Softmax hides the shape of its result.
+TEST(MakeTrainable, OneLabelPerExampleWhereOnlyTheDeclarationTells) {
+  const AuthorResult made = Made(TextModel(R"(<ir_version: 4, opset_import: ["" : 9]>
+      g (float[1, 3, 8, 8] x) => (float[1, 2, 1, 1] y) <float[2, 3, 1, 1] w = {1, 2, 3, 4, 5, 6}>
+      { d = Dropout <ratio = 0.5> (x) c = Conv(d, w) p = GlobalAveragePool(c) y = Softmax(p) })"));
+  auto training = Open(made.model);
+  const TensorMap feeds = {{"x", Tensor::Zeros(DType::kFloat, {1, 3, 8, 8})},
+                           {"label", Int64s({1})}};
+  auto out = training->Step(feeds, {"loss"});
+  EXPECT_TRUE(out.ok()) << out.status();
+}
+
 TEST(MakeTrainable, TrainsEveryWeight) {
   const AuthorResult made = Made(TextModel(kPerceptron));
   EXPECT_THAT(made.trained, UnorderedElementsAre("W1", "b1", "W2", "b2"));

@@ -4,9 +4,13 @@
 
 #include <gtest/gtest.h>
 
+#include "core/device/cpu.h"
 #include "core/graph/constant.h"
 #include "core/onnx_io/model.h"
+#include "core/runtime/executor.h"
+#include "tests/support/text_model.h"
 #include "training_info/library.h"
+#include "training_info/lower.h"
 
 namespace onward {
 namespace {
@@ -50,6 +54,32 @@ TEST(Operators, UntypedInputsGiveUntypedOutputs) {
   auto types = Operators().Infer(node, {&unknown, 1}, {{"", kCanonicalOpset}});
   ASSERT_TRUE(types.ok()) << types.status();
   EXPECT_EQ((*types)[0].dtype, DType::kUndefined);
+}
+
+// Raising the old broadcast wants the shape of r, which the file does not give.
+TEST(Operators, OldBroadcastOfAnInnerValueIsRaised) {
+  const Model model = TextModel(R"(<ir_version: 3, opset_import: ["" : 6]>
+      g (float[2, 3] x, float[3] b) => (float[2, 3] y)
+      { r = Relu(x) y = Add <broadcast = 1> (r, b) })");
+  auto graph = InferenceGraph(model);
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  CompileOptions options;
+  options.device = &CpuDevice();
+  options.operators = &Operators();
+  auto raised = RaiseOpset(*graph, kCanonicalOpset);
+  ASSERT_TRUE(raised.ok()) << raised.status();
+  auto values =
+      Session(*raised, options)
+          .Run({{"x", Floats({2, 3}, {1, -2, 3, -4, 5, 6})}, {"b", Floats({10, 20, 30})}}, nullptr);
+  ASSERT_TRUE(values.ok()) << values.status();
+  EXPECT_EQ(Values(values->at("y")), (std::vector<double>{11, 20, 33, 10, 25, 36}));
+}
+
+TEST(Operators, ModelsOfSequencesAreRefusedByName) {
+  auto graph =
+      RunnableGraph(TextModel("g (seq(float[2]) s) => (seq(float[2]) t) { t = Identity(s) }"));
+  ASSERT_EQ(graph.status().code(), absl::StatusCode::kUnimplemented) << graph.status();
+  EXPECT_NE(graph.status().message().find("'s' is no tensor"), std::string::npos) << graph.status();
 }
 
 }  // namespace
