@@ -14,6 +14,7 @@
 #include "core/graph/recognise.h"
 #include "core/graph/verify.h"
 #include "core/runtime/executor.h"
+#include "tests/support/recognised.h"
 #include "tests/support/text_model.h"
 #include "training_info/library.h"
 
@@ -151,21 +152,6 @@ std::vector<Row> Rows() {
   };
 }
 
-Graph TypedGraph(const Row& row) {
-  auto graph = InferenceGraph(TextModel(TextOf(row)));
-  EXPECT_TRUE(graph.ok()) << graph.status();
-  EXPECT_TRUE(InferTypes(&*graph, Operators()).ok());
-  return *std::move(graph);
-}
-
-std::vector<std::string> OperatorsOf(const Graph& graph) {
-  std::vector<std::string> ops;
-  for (const Node& node : graph.nodes) {
-    if (!node.Is("Constant")) ops.push_back(node.op_type);
-  }
-  return ops;
-}
-
 std::vector<double> Result(const Graph& graph) {
   CompileOptions options;
   options.device = &CpuDevice();
@@ -187,25 +173,15 @@ class RecogniseAttention : public testing::TestWithParam<Row> {};
 
 TEST_P(RecogniseAttention, Holds) {
   const Row& row = GetParam();
-  const Graph before = TypedGraph(row);
-  Graph after = before;
-  const int found = RecogniseOperators(&after, {row.keep.begin(), row.keep.end()});
-  if (row.left.empty()) {
-    EXPECT_EQ(found, 0);
-    EXPECT_EQ(ToText(after), ToText(before));
-    return;
-  }
-  EXPECT_EQ(found, 1);
-  EXPECT_EQ(OperatorsOf(after), row.left) << ToText(after);
-  EXPECT_TRUE(FindingsToStatus(CheckGraph(after)).ok()) << ToText(after);
-  EXPECT_TRUE(InferTypes(&after, Operators()).ok());
-  for (const Node& node : after.nodes) {
-    for (const std::string& out : node.outputs) EXPECT_NE(after.TypeOf(out), nullptr) << out;
+  const Graph before = TypedGraph(TextOf(row));
+  const std::optional<Graph> after = Recognised(before, row.keep, row.left);
+  if (!after.has_value()) return;
+  for (const Node& node : after->nodes) {
     if (node.op_type == kAttention) {
       EXPECT_FLOAT_EQ(node.Float("scale", 0), static_cast<float>(row.scale));
     }
   }
-  const std::vector<double> expected = Result(before), got = Result(after);
+  const std::vector<double> expected = Result(before), got = Result(*after);
   ASSERT_EQ(got.size(), expected.size());
   for (size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], expected[i], 2e-6) << i;
 }

@@ -15,6 +15,7 @@
 #include "core/graph/infer.h"
 #include "core/graph/verify.h"
 #include "core/runtime/executor.h"
+#include "tests/support/recognised.h"
 #include "tests/support/text_model.h"
 #include "training_info/library.h"
 
@@ -268,21 +269,6 @@ std::vector<Row> GeluRows() {
   };
 }
 
-Graph TypedGraph(const Row& row) {
-  auto graph = InferenceGraph(TextModel(TextOf(row)));
-  EXPECT_TRUE(graph.ok()) << graph.status();
-  EXPECT_TRUE(InferTypes(&*graph, Operators()).ok());
-  return *std::move(graph);
-}
-
-std::vector<std::string> OperatorsOf(const Graph& graph) {
-  std::vector<std::string> ops;
-  for (const Node& node : graph.nodes) {
-    if (!node.Is("Constant")) ops.push_back(node.op_type);
-  }
-  return ops;
-}
-
 std::vector<double> Result(const Graph& graph, bool in_double) {
   CompileOptions options;
   options.device = &CpuDevice();
@@ -305,23 +291,11 @@ class Recognise : public testing::TestWithParam<Row> {};
 
 TEST_P(Recognise, Holds) {
   const Row& row = GetParam();
-  const Graph before = TypedGraph(row);
-  Graph after = before;
-  const int found = RecogniseOperators(&after, {row.keep.begin(), row.keep.end()});
-  if (row.left.empty()) {
-    EXPECT_EQ(found, 0);
-    EXPECT_EQ(ToText(after), ToText(before));
-    return;
-  }
-  EXPECT_EQ(found, 1);
-  EXPECT_EQ(OperatorsOf(after), row.left) << ToText(after);
-  EXPECT_TRUE(FindingsToStatus(CheckGraph(after)).ok()) << ToText(after);
-  EXPECT_TRUE(InferTypes(&after, Operators()).ok());
-  for (const Node& node : after.nodes) {
-    for (const std::string& out : node.outputs) EXPECT_NE(after.TypeOf(out), nullptr) << out;
-  }
+  const Graph before = TypedGraph(TextOf(row));
+  const std::optional<Graph> after = Recognised(before, row.keep, row.left);
+  if (!after.has_value()) return;
   const bool in_double = row.type == "double";
-  const std::vector<double> expected = Result(before, in_double), got = Result(after, in_double);
+  const std::vector<double> expected = Result(before, in_double), got = Result(*after, in_double);
   ASSERT_EQ(got.size(), expected.size());
   // epsilon is a float attribute in either type
   for (size_t i = 0; i < got.size(); ++i) {
@@ -334,7 +308,7 @@ INSTANTIATE_TEST_SUITE_P(LayerNormalization, Recognise, testing::ValuesIn(LayerN
 INSTANTIATE_TEST_SUITE_P(Gelu, Recognise, testing::ValuesIn(GeluRows()), kName);
 
 TEST(Recognise, GivesTheAttributesAndTheName) {
-  Graph graph = TypedGraph({"", Normal("both") + "y = Mul (normal, wide)\n", {}});
+  Graph graph = TypedGraph(TextOf({"", Normal("both") + "y = Mul (normal, wide)\n", {}}));
   graph.nodes.back().name = "norm";
   ASSERT_EQ(RecogniseOperators(&graph, {}), 1);
   const Node& node = graph.nodes.back();
@@ -353,7 +327,7 @@ TEST(Recognise, TakesAllThatFollowOneAnother) {
   const std::string last =
       "m2 = ReduceMean (x2, last)\nd2 = Sub (x2, m2)\nq2 = Mul (d2, d2)\n"
       "v2 = ReduceMean (q2, last)\na2 = Add (v2, eps)\nr2 = Sqrt (a2)\ny = Div (d2, r2)\n";
-  Graph graph = TypedGraph({"", norm + gelu + last, {}});
+  Graph graph = TypedGraph(TextOf({"", norm + gelu + last, {}}));
   EXPECT_EQ(RecogniseOperators(&graph, {}), 3);
   EXPECT_EQ(OperatorsOf(graph),
             (std::vector<std::string>{"LayerNormalization", "Gelu", "LayerNormalization"}));
