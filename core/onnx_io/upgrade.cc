@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Raising a graph to newer operator forms with onnx's version converter.
+#include <algorithm>
 #include <exception>
+#include <map>
+#include <string>
 
 #include "absl/strings/str_cat.h"
 #include "core/base/status.h"
@@ -31,6 +34,51 @@ bool SameForms(const Graph& graph, int from, int to) {
     }
   }
   return true;
+}
+
+// Axes of each value whose shape is declared or can be inferred.
+std::map<std::string, int> Ranks(onnx::ModelProto model) {
+  onnx::shape_inference::InferShapes(model);
+  std::map<std::string, int> ranks;
+  for (const auto* values : {&model.graph().input(), &model.graph().value_info()}) {
+    for (const onnx::ValueInfoProto& v : *values) {
+      if (v.type().tensor_type().has_shape()) {
+        ranks[v.name()] = v.type().tensor_type().shape().dim_size();
+      }
+    }
+  }
+  for (const onnx::TensorProto& t : model.graph().initializer()) ranks[t.name()] = t.dims_size();
+  return ranks;
+}
+
+// Before opset 7 a slope of PRelu with one axis goes along the channels; from then on
+// it is broadcast like any operand, so it needs an axis for each that follows them.
+void SpreadSlopes(onnx::ModelProto* model) {
+  const auto is_prelu = [](const onnx::NodeProto& n) {
+    return n.op_type() == "PRelu" && n.domain().empty() && n.input_size() == 2;
+  };
+  google::protobuf::RepeatedPtrField<onnx::NodeProto> nodes = model->graph().node();
+  if (std::none_of(nodes.begin(), nodes.end(), is_prelu)) return;
+  const std::map<std::string, int> ranks = Ranks(*model);
+  const auto rank = [&](const std::string& value) {
+    auto it = ranks.find(value);
+    return it == ranks.end() ? -1 : it->second;
+  };
+  model->mutable_graph()->clear_node();
+  for (onnx::NodeProto& node : nodes) {
+    if (is_prelu(node) && rank(node.input(0)) > 2 && rank(node.input(1)) == 1) {
+      onnx::NodeProto* wide = model->mutable_graph()->add_node();
+      wide->set_op_type("Unsqueeze");
+      wide->add_input(node.input(1));
+      wide->add_output(node.output(0) + "__slope");
+      onnx::AttributeProto* axes = wide->add_attribute();
+      axes->set_name("axes");
+      axes->set_type(onnx::AttributeProto::INTS);
+      for (int axis = 1; axis < rank(node.input(0)) - 1; ++axis) axes->add_ints(axis);
+      node.set_input(1, wide->output(0));
+    }
+    *model->mutable_graph()->add_node() = node;
+  }
 }
 
 onnx::ModelProto Convert(const onnx::ModelProto& model, int from, int to) {
@@ -75,6 +123,7 @@ absl::StatusOr<Graph> RaiseOpset(const Graph& graph, int target) {
   Model model = ModelFromGraph(light, 10, "onward");
   Graph raised;
   try {
+    if (from < 7) SpreadSlopes(&model.proto());
     const onnx::ModelProto converted = ConvertByShapes(model.proto(), from, target);
     ONWARD_ASSIGN_OR_RETURN(raised, GraphFromProto(converted.graph(), nullptr));
   } catch (const std::exception& e) {

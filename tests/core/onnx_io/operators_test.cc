@@ -56,23 +56,37 @@ TEST(Operators, UntypedInputsGiveUntypedOutputs) {
   EXPECT_EQ((*types)[0].dtype, DType::kUndefined);
 }
 
-// Raising the old broadcast wants the shape of r, which the file does not give.
-TEST(Operators, OldBroadcastOfAnInnerValueIsRaised) {
-  const Model model = TextModel(R"(<ir_version: 3, opset_import: ["" : 6]>
-      g (float[2, 3] x, float[3] b) => (float[2, 3] y)
-      { r = Relu(x) y = Add <broadcast = 1> (r, b) })");
-  auto graph = InferenceGraph(model);
-  ASSERT_TRUE(graph.ok()) << graph.status();
+// y of a model in text, raised from its opset and run.
+std::vector<double> RaisedResult(const std::string& text, const TensorMap& feeds) {
+  auto graph = InferenceGraph(TextModel(text));
+  EXPECT_TRUE(graph.ok()) << graph.status();
+  auto raised = RaiseOpset(*graph, kCanonicalOpset);
+  EXPECT_TRUE(raised.ok()) << raised.status();
+  if (!raised.ok()) return {};
   CompileOptions options;
   options.device = &CpuDevice();
   options.operators = &Operators();
-  auto raised = RaiseOpset(*graph, kCanonicalOpset);
-  ASSERT_TRUE(raised.ok()) << raised.status();
-  auto values =
-      Session(*raised, options)
-          .Run({{"x", Floats({2, 3}, {1, -2, 3, -4, 5, 6})}, {"b", Floats({10, 20, 30})}}, nullptr);
-  ASSERT_TRUE(values.ok()) << values.status();
-  EXPECT_EQ(Values(values->at("y")), (std::vector<double>{11, 20, 33, 10, 25, 36}));
+  auto values = Session(*raised, options).Run(feeds, nullptr);
+  EXPECT_TRUE(values.ok()) << values.status();
+  return values.ok() ? Values(values->at("y")) : std::vector<double>();
+}
+
+// Raising the old broadcast wants the shape of r, which the file does not give.
+TEST(Operators, OldBroadcastOfAnInnerValueIsRaised) {
+  EXPECT_EQ(
+      RaisedResult(R"(<ir_version: 3, opset_import: ["" : 6]>
+                            g (float[2, 3] x, float[3] b) => (float[2, 3] y)
+                            { r = Relu(x) y = Add <broadcast = 1> (r, b) })",
+                   {{"x", Floats({2, 3}, {1, -2, 3, -4, 5, 6})}, {"b", Floats({10, 20, 30})}}),
+      (std::vector<double>{11, 20, 33, 10, 25, 36}));
+}
+
+TEST(Operators, OldSlopesOfPReluGoAlongTheChannels) {
+  EXPECT_EQ(RaisedResult(R"(<ir_version: 3, opset_import: ["" : 6]>
+                            g (float[1, 2, 3] x, float[2] s) => (float[1, 2, 3] y)
+                            { r = Neg(x) y = PRelu(r, s) })",
+                         {{"x", Floats({1, 2, 3}, {1, -2, 3, -4, 5, 6})}, {"s", Floats({2, 3})}}),
+            (std::vector<double>{-2, 2, -6, 4, -15, -18}));
 }
 
 TEST(Operators, ModelsOfSequencesAreRefusedByName) {
