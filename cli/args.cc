@@ -2,6 +2,8 @@
 #include "cli/args.h"
 
 #include <algorithm>
+#include <exception>
+#include <new>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -228,6 +230,23 @@ absl::StatusOr<Args> ParseArgs(const Command& command, absl::Span<const std::str
   return ArgsParser(command, words).Parse();
 }
 
+namespace {
+
+// Memory that a person asked for and the machine does not have.
+absl::StatusOr<int> Guarded(const Command& command, const Args& args) {
+  try {
+    return command.run(args);
+  } catch (const std::bad_alloc&) {
+    return absl::ResourceExhaustedError(
+        "there is not enough memory; a smaller --batch, a smaller --head or --memory-limit may "
+        "help");
+  } catch (const std::exception& e) {
+    return absl::InternalError(absl::StrCat("internal error: ", e.what()));
+  }
+}
+
+}  // namespace
+
 int RunProgram(const Program& program, absl::Span<const std::string> words, std::ostream& out,
                std::ostream& err) {
   const bool asks_help = !words.empty() && words[0] == "help";
@@ -259,7 +278,7 @@ int RunProgram(const Program& program, absl::Span<const std::string> words, std:
           << "'" << where << " --help' shows the usage and an example.\n";
       return 2;
     }
-    const absl::StatusOr<int> code = command.run(*args);
+    const absl::StatusOr<int> code = Guarded(command, *args);
     if (code.ok()) return *code;
     err << where << ": " << std::string(code.status().message()) << "\n";
     return 2;

@@ -14,6 +14,8 @@
 namespace onward {
 namespace {
 
+constexpr int64_t kMostThreads = 1024;
+
 absl::StatusOr<size_t> ReadSize(const std::string& text) {
   const std::string units = "KMGT";
   size_t digits = text.size();
@@ -47,6 +49,10 @@ Command Computing(Command command) {
     if (args.Has("memory-limit")) {
       ONWARD_ASSIGN_OR_RETURN(const size_t limit, ReadSize(args.String("memory-limit")));
       SetMemoryLimit(limit);
+    }
+    if (args.Has("threads") && args.Int("threads") > kMostThreads) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--threads ", args.Int("threads"), ": at most ", kMostThreads));
     }
     if (args.Has("threads")) SetThreads(static_cast<int>(args.Int("threads")));
     UseExactConvolutions(args.Has("exact-conv"));

@@ -2,6 +2,7 @@
 // onward export, onward gradient: writing models made from models.
 #include "training_info/export.h"
 
+#include <algorithm>
 #include <iostream>
 
 #include "absl/strings/str_cat.h"
@@ -40,11 +41,16 @@ absl::StatusOr<Model> PortableStep(const Model& model) {
   ONWARD_ASSIGN_OR_RETURN(Graph combined, Combine(spec, 0));
   ONWARD_ASSIGN_OR_RETURN(Graph graph, WritableGraph(combined));
   ONWARD_ASSIGN_OR_RETURN(graph, ExpandGradients(graph));
-  ONWARD_ASSIGN_OR_RETURN(graph, InlineOwnFunctions(graph));
+  ONWARD_ASSIGN_OR_RETURN(graph, InlineOwnFunctions(graph, /*optimizers=*/true));
   for (const std::string& name : spec.StateVariables()) {
     if (graph.IsInput(name)) continue;
-    const Tensor& t = graph.initializers.at(name);
-    graph.inputs.push_back({name, ValueType::Of(t.dtype(), t.shape())});
+    auto it = graph.initializers.find(name);
+    if (it == graph.initializers.end()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--portable-step: a binding of '", model.path(), "' names '", name,
+                       "', which is no initializer; `onward check` lists all such findings"));
+    }
+    graph.inputs.push_back({name, ValueType::Of(it->second.dtype(), it->second.shape())});
   }
   std::vector<std::string> wanted;
   for (const NamedType& out : graph.outputs) wanted.push_back(out.name);
@@ -63,6 +69,7 @@ absl::StatusOr<int> RunExport(const Args& args) {
   } else {
     out = InferenceOnly(model);
   }
+  ONWARD_RETURN_IF_ERROR(EmbedExternalData(&out));
   ONWARD_RETURN_IF_ERROR(WriteModel(out, args.String("output")));
   std::cout << args.String("output") << ": written\n";
   return 0;
@@ -78,18 +85,26 @@ absl::StatusOr<int> RunGradient(const Args& args) {
   options.operators = &Operators();
   std::vector<std::string> ys = {args.String("of")};
   std::vector<std::string> results;
+  // Values in one list are held apart: where one depends on another, it takes a
+  // list for each to get whole derivatives.
+  const bool apart = std::any_of(graph.nodes.begin(), graph.nodes.end(), [&](const Node& node) {
+    return std::any_of(node.outputs.begin(), node.outputs.end(), [&](const std::string& out) {
+      return std::find(xs.begin(), xs.end(), out) != xs.end();
+    });
+  });
   for (int64_t order = 1; order <= args.Int("order"); ++order) {
     std::vector<std::string> next;
     for (size_t i = 0; i < xs.size(); ++i) {
-      // The first order differentiates one y by all xs at once, later ones the
-      // gradient of each x by that x.
-      const std::vector<std::string> by = order == 1 ? xs : std::vector<std::string>{xs[i]};
+      // The first order differentiates one y by all xs, later ones the gradient of
+      // each x by that x.
+      const bool at_once = order == 1 && !apart;
+      const std::vector<std::string> by = at_once ? xs : std::vector<std::string>{xs[i]};
       auto gradients = Differentiate(graph, order == 1 ? ys[0] : ys[i], by, options);
       if (!gradients.ok())
         return Annotate(gradients.status(), absl::StrCat("'", model.path(), "'"));
       graph = std::move(gradients->graph);
       next.insert(next.end(), gradients->values.begin(), gradients->values.end());
-      if (order == 1) break;
+      if (at_once) break;
     }
     ys = next;
     results.insert(results.end(), next.begin(), next.end());

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // onward train, onward eval.
+#include <unistd.h>
+
 #include <cmath>
 #include <filesystem>
 #include <iostream>
@@ -88,8 +90,12 @@ void PrintResult(const Args& args, const TrainResult& r) {
     std::cout << w.text() << "\n";
     return;
   }
-  std::cout << args.String("output") << ": " << r.steps << " steps, loss "
-            << absl::StrFormat("%.4f", r.loss);
+  std::cout << args.String("output") << ": " << r.steps << " steps";
+  if (std::isnan(r.loss)) {
+    std::cout << ", nothing left to do";
+  } else {
+    std::cout << absl::StrFormat(", loss %.4f", r.loss);
+  }
   if (r.evaluation.has_value()) {
     std::cout << (std::isnan(r.evaluation->accuracy)
                       ? absl::StrFormat(", RMSE %.4f", r.evaluation->rmse)
@@ -100,9 +106,40 @@ void PrintResult(const Args& args, const TrainResult& r) {
   if (!args.String("report").empty()) std::cout << "report: " << args.String("report") << "\n";
 }
 
+// Hours of training are no time to find out that the result has no place to go.
+absl::Status CheckCanWrite(const std::string& flag, const std::string& path) {
+  if (path.empty()) return absl::OkStatus();
+  std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  if (folder.empty()) folder = ".";
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(flag, " '", path, "' is a folder, expected a file"));
+  }
+  if (!std::filesystem::is_directory(folder, error) || access(folder.c_str(), W_OK) != 0) {
+    return absl::InvalidArgumentError(absl::StrCat(flag, " '", path, "': the folder '",
+                                                   folder.string(),
+                                                   "' does not exist or cannot be written"));
+  }
+  return absl::OkStatus();
+}
+
+// The command that goes on where this one was stopped.
+std::string ResumeCommand(const Args& args) {
+  std::string line = absl::StrCat("onward train ", args.Argument("MODEL"));
+  for (const char* flag :
+       {"data", "eval", "steps", "epochs", "eval-every", "save-every", "report", "log"}) {
+    if (args.Has(flag)) absl::StrAppend(&line, " --", flag, " '", args.String(flag), "'");
+  }
+  if (args.Has("no-shuffle")) absl::StrAppend(&line, " --no-shuffle");
+  return absl::StrCat(line, " --resume -o ", args.String("output"));
+}
+
 absl::StatusOr<int> RunTrain(const Args& args) {
   WatchInterrupts();
   const std::string output = args.String("output");
+  ONWARD_RETURN_IF_ERROR(CheckCanWrite("-o", output));
+  ONWARD_RETURN_IF_ERROR(CheckCanWrite("--report", args.String("report")));
   const bool resume = args.Has("resume");
   if (resume && !std::filesystem::exists(output)) {
     return absl::NotFoundError(
@@ -155,9 +192,8 @@ absl::StatusOr<int> RunTrain(const Args& args) {
                           Train(training.get(), data, eval, options, &Interrupted()));
   PrintResult(args, result);
   if (result.interrupted) {
-    std::cerr << "stopped at step " << result.steps
-              << "; everything is saved. Continue with:\n  onward train " << args.Argument("MODEL")
-              << " --data '" << args.String("data") << "' --resume -o " << output << "\n";
+    std::cerr << "stopped at step " << result.steps << "; everything is saved. Continue with:\n  "
+              << ResumeCommand(args) << "\n";
     return 1;
   }
   return 0;

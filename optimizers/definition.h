@@ -36,6 +36,7 @@ OptimizerDef AdamWOptimizer();
 
 FunctionDef SgdStepFunction();
 FunctionDef AdamWStepFunction();
+void RegisterStandardOptimizerBodies(FunctionLibrary& library);  // standard_bodies.cc
 
 // One call of an operator of ai.onnx.preview.training for all variables. These take
 // R, T, all values, all gradients, then all states kind by kind, and give the new values

@@ -89,6 +89,7 @@ absl::Status BuildUpdate(GraphBuilder& b, const OptimizerSpec& spec, const Expr&
 void RegisterOptimizerFunctions(FunctionLibrary& library) {
   library.Add("SgdStep", SgdStepFunction());
   library.Add("AdamWStep", AdamWStepFunction());
+  RegisterStandardOptimizerBodies(library);
 }
 
 absl::Status StandardUpdate(GraphBuilder& b, std::string_view op, Attributes attributes,

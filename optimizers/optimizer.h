@@ -72,7 +72,7 @@ absl::Status BuildUpdate(GraphBuilder& b, const OptimizerSpec& spec, const Expr&
                          const Expr& step, absl::Span<const Variable> variables,
                          std::vector<std::vector<Expr>>* updated);
 
-// The bodies of SgdStep and AdamWStep.
+// The bodies of SgdStep and AdamWStep, and of the operators of ai.onnx.preview.training.
 void RegisterOptimizerFunctions(FunctionLibrary& library);
 
 }  // namespace onward

@@ -98,7 +98,8 @@ void Evaluator::KeepWrong(const Predictions& predictions, const Tensor& labels,
 absl::StatusOr<Evaluation> Evaluator::Run(Variables* variables, const std::atomic<bool>* cancel) {
   Evaluation result;
   const bool classes = data_->classes() > 0 && !loss_.empty();
-  ClassificationMetrics classification(std::max<int64_t>(1, data_->classes()));
+  // A data set may lack classes that the model knows: its output says how many there are.
+  std::optional<ClassificationMetrics> classification;
   RegressionMetrics regression;
   RunningMean loss;
   RunOptions run;
@@ -120,17 +121,21 @@ absl::StatusOr<Evaluation> Evaluator::Run(Variables* variables, const std::atomi
     const Tensor& labels = feeds.at(label_);
     if (classes) {
       ONWARD_ASSIGN_OR_RETURN(Predictions predictions, Predict(outputs.at(options_.output)));
-      ONWARD_RETURN_IF_ERROR(classification.Add(predictions, labels));
+      if (!classification.has_value()) {
+        const int64_t scores = outputs.at(options_.output).elements() / std::max<int64_t>(count, 1);
+        classification.emplace(std::max({int64_t{1}, data_->classes(), scores}));
+      }
+      ONWARD_RETURN_IF_ERROR(classification->Add(predictions, labels));
       if (batch[0].shape().rank() > 1) KeepWrong(predictions, labels, batch[0], &result);
     } else {
       ONWARD_RETURN_IF_ERROR(regression.Add(outputs.at(options_.output), labels));
     }
   }
   if (!loss_.empty()) result.loss = loss.mean();
-  if (classes) {
-    result.accuracy = classification.accuracy();
-    result.confusion = classification.confusion();
-    result.wrong_total = classification.total() - classification.correct();
+  if (classification.has_value()) {
+    result.accuracy = classification->accuracy();
+    result.confusion = classification->confusion();
+    result.wrong_total = classification->total() - classification->correct();
   } else if (!loss_.empty()) {
     result.mae = regression.mae();
     result.rmse = regression.rmse();

@@ -38,6 +38,10 @@ absl::StatusOr<size_t> ReadableSize(const std::string& path) {
   if (S_ISDIR(info.st_mode)) {
     return absl::InvalidArgumentError(absl::StrCat(path, ": is a folder, expected a file"));
   }
+  // A pipe would keep us waiting, a device may have no end.
+  if (!S_ISREG(info.st_mode)) {
+    return absl::InvalidArgumentError(absl::StrCat(path, ": is a pipe or device, expected a file"));
+  }
   ONWARD_RETURN_IF_ERROR(CheckFitsInMemory(path, static_cast<uint64_t>(info.st_size)));
   return static_cast<size_t>(info.st_size);
 }

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "training_info/export.h"
 
+#include <algorithm>
 #include <set>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "core/base/status.h"
+#include "core/onnx_io/external_data.h"
 #include "core/onnx_io/proto.h"
 #include "training_info/import.h"
 
@@ -71,6 +73,22 @@ absl::Status RequirePlaces(const Variables& variables, const std::set<std::strin
 }
 
 }  // namespace
+
+absl::Status EmbedExternalData(Model* model) {
+  const auto is_external = [](const onnx::TensorProto& t) {
+    return t.data_location() == onnx::TensorProto::EXTERNAL;
+  };
+  const Model& shared = *model;
+  const auto& before = shared.proto().graph().initializer();
+  if (std::none_of(before.begin(), before.end(), is_external)) return absl::OkStatus();
+  const ExternalData external(model->folder());
+  for (onnx::TensorProto& t : *model->proto().mutable_graph()->mutable_initializer()) {
+    if (!is_external(t)) continue;
+    ONWARD_ASSIGN_OR_RETURN(const Tensor value, TensorFromProto(t, &external));
+    ONWARD_RETURN_IF_ERROR(SetValues(value, &t));
+  }
+  return absl::OkStatus();
+}
 
 absl::StatusOr<Model> WithVariables(const Model& model, const Variables& variables) {
   Model out = model;

@@ -228,13 +228,13 @@ absl::StatusOr<Graph> ExpandGradients(const Graph& graph) {
   return work;
 }
 
-absl::StatusOr<Graph> InlineOwnFunctions(const Graph& graph) {
+absl::StatusOr<Graph> InlineOwnFunctions(const Graph& graph, bool optimizers) {
   Graph out = graph;
   ONWARD_RETURN_IF_ERROR(InferTypes(&out, Operators()));
   std::vector<Node> nodes;
   int number = 0;
   for (const Node& node : graph.nodes) {
-    if (node.domain != kOnwardDomain) {
+    if (node.domain != kOnwardDomain && !(optimizers && node.domain == kTrainingDomain)) {
       nodes.push_back(node);
       continue;
     }
@@ -252,6 +252,7 @@ absl::StatusOr<Graph> InlineOwnFunctions(const Graph& graph) {
   }
   out.nodes = std::move(nodes);
   out.opsets.erase(std::string(kOnwardDomain));
+  if (optimizers) out.opsets.erase(std::string(kTrainingDomain));
   ONWARD_RETURN_IF_ERROR(InferTypes(&out, Operators()));
   return out;
 }

@@ -27,8 +27,9 @@ absl::StatusOr<Graph> RunnableGraph(const Model& model);
 // the function at that value; y of any shape is summed.
 absl::StatusOr<Graph> ExpandGradients(const Graph& graph);
 
-// Inlines the bodies of all ai.onward calls: standard operators only.
-absl::StatusOr<Graph> InlineOwnFunctions(const Graph& graph);
+// Inlines the bodies of all ai.onward calls; with `optimizers` also those of Adam, Adagrad
+// and Momentum, which few runtimes know. What is left is standard operators.
+absl::StatusOr<Graph> InlineOwnFunctions(const Graph& graph, bool optimizers = false);
 
 }  // namespace onward
 

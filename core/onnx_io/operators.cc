@@ -134,7 +134,8 @@ class OnnxOperators : public OperatorSet {
   absl::StatusOr<std::optional<Function>> FunctionBody(
       const Node& node, absl::Span<const InputFact> inputs,
       const std::map<std::string, int>& opsets) const override {
-    if (node.domain == kOnwardDomain) {
+    // The standard's optimizers have no bodies there; ours does.
+    if (node.domain == kOnwardDomain || node.domain == kTrainingDomain) {
       if (library_ == nullptr || library_->Find(node.op_type) == nullptr)
         return std::optional<Function>();
       auto it = opsets.find("");

@@ -250,20 +250,27 @@ std::string Describe(const Optimizer& optimizer, const Scalars& attributes, int6
 }
 
 template <typename T>
-void CheckStandard() {
+void CheckStandard(bool inlined) {
   for (const Optimizer& optimizer : Standard()) {
     for (const Scalars& attributes : optimizer.attributes) {
+      Graph graph = StepGraph(optimizer, attributes, DTypeOf<T>::value);
+      if (inlined) {
+        auto body = InlineOwnFunctions(graph, true);
+        ASSERT_TRUE(body.ok()) << body.status();
+        for (const Node& node : body->nodes) ASSERT_EQ(node.domain, "") << node.Describe();
+        graph = *std::move(body);
+      }
       for (int64_t t : {0, 1, 2, 1000}) {
-        ExpectFormula<T>(optimizer, attributes, t,
-                         StepGraph(optimizer, attributes, DTypeOf<T>::value),
-                         Describe(optimizer, attributes, t));
+        ExpectFormula<T>(optimizer, attributes, t, graph, Describe(optimizer, attributes, t));
       }
     }
   }
 }
 
-TEST(OptimizerNumbers, StandardInFloat) { CheckStandard<float>(); }
-TEST(OptimizerNumbers, StandardInDouble) { CheckStandard<double>(); }
+TEST(OptimizerNumbers, StandardInFloat) { CheckStandard<float>(false); }
+TEST(OptimizerNumbers, StandardInDouble) { CheckStandard<double>(false); }
+TEST(OptimizerNumbers, StandardBodiesInFloat) { CheckStandard<float>(true); }
+TEST(OptimizerNumbers, StandardBodiesInDouble) { CheckStandard<double>(true); }
 
 template <typename T>
 void CheckOwn(bool inlined) {
