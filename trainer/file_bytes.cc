@@ -31,21 +31,6 @@ absl::Status FileError(const std::string& path, absl::string_view what, int erro
   return absl::UnavailableError(message);
 }
 
-// The size of a file that is no folder and would fit.
-absl::StatusOr<size_t> ReadableSize(const std::string& path) {
-  struct stat info;
-  if (stat(path.c_str(), &info) != 0) return FileError(path, "cannot be opened", errno);
-  if (S_ISDIR(info.st_mode)) {
-    return absl::InvalidArgumentError(absl::StrCat(path, ": is a folder, expected a file"));
-  }
-  // A pipe would keep us waiting, a device may have no end.
-  if (!S_ISREG(info.st_mode)) {
-    return absl::InvalidArgumentError(absl::StrCat(path, ": is a pipe or device, expected a file"));
-  }
-  ONWARD_RETURN_IF_ERROR(CheckFitsInMemory(path, static_cast<uint64_t>(info.st_size)));
-  return static_cast<size_t>(info.st_size);
-}
-
 // Calls read(destination, count) until it returns 0, growing the string with
 // what has really arrived.
 template <typename Read>
@@ -100,6 +85,20 @@ absl::Status CheckFitsInMemory(absl::string_view what, uint64_t bytes) {
   if (bytes <= memory) return absl::OkStatus();
   return absl::ResourceExhaustedError(absl::StrFormat(
       "%s: needs %.1f GB of memory, this machine has %.1f GB", what, bytes / 1e9, memory / 1e9));
+}
+
+absl::StatusOr<size_t> ReadableSize(const std::string& path) {
+  struct stat info;
+  if (stat(path.c_str(), &info) != 0) return FileError(path, "cannot be opened", errno);
+  if (S_ISDIR(info.st_mode)) {
+    return absl::InvalidArgumentError(absl::StrCat(path, ": is a folder, expected a file"));
+  }
+  // A pipe would keep us waiting, a device may have no end.
+  if (!S_ISREG(info.st_mode)) {
+    return absl::InvalidArgumentError(absl::StrCat(path, ": is a pipe or device, expected a file"));
+  }
+  ONWARD_RETURN_IF_ERROR(CheckFitsInMemory(path, static_cast<uint64_t>(info.st_size)));
+  return static_cast<size_t>(info.st_size);
 }
 
 absl::StatusOr<std::string> ReadFileBytes(const std::string& path) {

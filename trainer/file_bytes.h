@@ -18,6 +18,10 @@ namespace onward {
 // message.
 absl::Status CheckFitsInMemory(absl::string_view what, uint64_t bytes);
 
+// The size of an ordinary file that would fit. Pipes and devices are refused before
+// opening them could wait for ever.
+absl::StatusOr<size_t> ReadableSize(const std::string& path);
+
 // The bytes of a file as they are.
 absl::StatusOr<std::string> ReadFileBytes(const std::string& path);
 

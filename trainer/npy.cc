@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/npy.h"
 
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
@@ -275,15 +273,12 @@ absl::StatusOr<Tensor> ParseNpy(absl::string_view bytes, absl::string_view name)
 }
 
 absl::StatusOr<Tensor> ReadNpy(const std::string& path) {
+  ONWARD_ASSIGN_OR_RETURN(const size_t size, ReadableSize(path));
   std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"), std::fclose);
-  struct stat info;
-  if (file == nullptr || fstat(fileno(file.get()), &info) != 0) {
+  if (file == nullptr) {
     return absl::NotFoundError(absl::StrCat(path, ": cannot be opened: ", std::strerror(errno)));
   }
-  if (!S_ISREG(info.st_mode)) {
-    return absl::InvalidArgumentError(absl::StrCat(path, ": is not a regular file"));
-  }
-  return ReadArray(path, static_cast<uint64_t>(info.st_size), [&](void* to, size_t count) {
+  return ReadArray(path, size, [&](void* to, size_t count) {
     if (count == 0 || std::fread(to, 1, count, file.get()) == count) return absl::OkStatus();
     return absl::DataLossError(absl::StrCat(path, ": cannot be read to its end"));
   });

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the program starts.
+// How the program starts, and what it says where it cannot go on.
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include "tests/support/command.h"
+#include "tests/support/scratch.h"
 
 namespace onward {
 namespace {
@@ -23,6 +25,28 @@ TEST(Start, TheUsersWayOfWaitingIsKept) {
   EXPECT_NE(OpenMpSettings("GOMP_SPINCOUNT=77").find("GOMP_SPINCOUNT = '77'"), std::string::npos);
   EXPECT_NE(OpenMpSettings("OMP_WAIT_POLICY=passive").find("OMP_WAIT_POLICY = 'PASSIVE'"),
             std::string::npos);
+}
+
+// A message and exit code 2, at once.
+void ExpectRefusal(const std::string& arguments, const std::string& message) {
+  const CommandResult r = RunOnward("timeout -s KILL 20 " ONWARD_BINARY, arguments);
+  EXPECT_EQ(r.exit_code, 2) << arguments;
+  EXPECT_NE(r.errors.find(message), std::string::npos) << arguments << ": " << r.errors;
+}
+
+TEST(Refusals, ComeBeforeAnythingIsLost) {
+  const Scratch scratch;
+  const std::string model = scratch.Path("cnn.onnx"), pipe = scratch.Path("pipe.npy");
+  ASSERT_EQ(RunOnward(ONWARD_EXAMPLES "/make_cnn", model).exit_code, 0);
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  ExpectRefusal("run " + model + " -i " + pipe, "pipe or device");
+  ExpectRefusal("eval " + model + " --data csv:/dev/zero?label=0", "pipe or device");
+  ExpectRefusal("run " + model + " -i " + pipe + " --threads 100000", "at most 1024");
+  ExpectRefusal("bench " + model + " --mode infer --batch 1000000000", "memory");
+  const std::string train = "train " + model + " --data digits --steps 1 ";
+  ExpectRefusal(train + "-o " + scratch.folder() + "/none/x.onnx", "cannot be written");
+  ExpectRefusal(train + "-o " + scratch.folder(), "is a folder");
+  ExpectRefusal(train + "-o " + scratch.Path("x.onnx") + " --report /none/r.html", "--report");
 }
 
 }  // namespace
