@@ -129,5 +129,30 @@ TEST_F(TrainingPath, HeadIsReplaced) {
   EXPECT_NE(inspected.output.find("logits: float[N, 3]"), std::string::npos) << inspected.output;
 }
 
+// The data has two of the model's ten classes.
+TEST_F(TrainingPath, EvalKnowsTheClassesOfTheModel) {
+  const CommandResult r = Onward("eval " + Path("cnn.onnx") + " --data '" + data_ + "'");
+  EXPECT_EQ(r.exit_code, 0) << r.errors;
+}
+
+TEST_F(TrainingPath, GradientsByValuesThatDependOnEachOther) {
+  for (const std::string wrt : {"image", "image,h_5"}) {
+    const std::string model = Path(wrt + ".onnx");
+    ASSERT_EQ(Onward("gradient " + Path("cnn.onnx") + " --of logits --wrt " + wrt + " -o " + model)
+                  .exit_code,
+              0);
+    Tensor x = Tensor::Zeros(DType::kFloat, {1, 1, 28, 28});
+    for (int i = 0; i < 784; ++i) x.data<float>()[i] = static_cast<float>(i % 7) * 0.1f;
+    ASSERT_TRUE(WriteNpy(Path("one.npy"), x).ok());
+    ASSERT_EQ(
+        Onward("run " + model + " -i " + Path("one.npy") + " --output-dir " + Path(wrt)).exit_code,
+        0);
+  }
+  auto alone = ReadNpy(Path("image/image__grad.npy")),
+       both = ReadNpy(Path("image,h_5/image__grad.npy"));
+  ASSERT_TRUE(alone.ok() && both.ok());
+  EXPECT_TRUE(Identical(*alone, *both));
+}
+
 }  // namespace
 }  // namespace onward
