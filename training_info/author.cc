@@ -409,7 +409,10 @@ std::string LastOperator(const Graph& graph, const std::string& output) {
   std::string value = output;
   for (auto it = graph.nodes.rbegin(); it != graph.nodes.rend(); ++it) {
     if (std::find(it->outputs.begin(), it->outputs.end(), value) == it->outputs.end()) continue;
-    if (!it->Is("Identity")) return it->op_type;
+    // Raising an old Softmax puts it between two changes of shape.
+    const bool same_numbers = it->Is("Identity") || it->Is("Reshape") || it->Is("Flatten") ||
+                              it->Is("Squeeze") || it->Is("Unsqueeze");
+    if (!same_numbers || it->inputs.empty()) return it->op_type;
     value = it->inputs[0];
   }
   return "";

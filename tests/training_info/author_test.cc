@@ -67,6 +67,12 @@ TEST(MakeTrainable, OneLabelPerExampleWhereOnlyTheDeclarationTells) {
   EXPECT_TRUE(out.ok()) << out.status();
 }
 
+TEST(MakeTrainable, TheLastOperatorIsSeenBehindChangesOfShape) {
+  const Model model = TextModel(R"(<ir_version: 4, opset_import: ["" : 9]>
+      g (float[2, 3] x) => (float[2, 3] y) { y = Softmax(x) })");
+  EXPECT_EQ(LastOperator(CanonicalGraph(model).value(), "y"), "Softmax");
+}
+
 TEST(MakeTrainable, TrainsEveryWeight) {
   const AuthorResult made = Made(TextModel(kPerceptron));
   EXPECT_THAT(made.trained, UnorderedElementsAre("W1", "b1", "W2", "b2"));
