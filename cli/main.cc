@@ -16,8 +16,8 @@ namespace {
 
 // Threads that wait for each other spin, with libgomp's own setting for
 // milliseconds. Where other programs want the cores too, that delays the very
-// threads they wait for: a step can take 20 times as long. Spinning for a fraction of
-// one costs nothing on an idle machine. libgomp reads its settings
+// threads they wait for: a step can take 20 times as long. A fraction of a
+// millisecond costs nothing on an idle machine. libgomp reads its settings
 // before main, hence the second start; where that fails, all goes on as it was.
 void SpinBriefly(char** argv) {
   if (getenv("GOMP_SPINCOUNT") != nullptr || getenv("OMP_WAIT_POLICY") != nullptr) return;

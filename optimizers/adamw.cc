@@ -28,13 +28,6 @@ absl::Status AdamWUpdate(GraphBuilder& b, const OptimizerSpec& spec, const Expr&
   return absl::OkStatus();
 }
 
-// 1 - beta^T in double: in float, beta^T is too close to 1 for the difference to keep
-// its digits.
-Expr BiasCorrection(GraphBuilder& b, float beta, const Expr& t) {
-  const Expr one = b.Constant(ScalarOf(DType::kDouble, 1));
-  return one - Pow(b.Constant(ScalarOf(DType::kDouble, beta)), t);
-}
-
 // X1 = X * (1 - R*weight_decay)
 // V' = alpha*V + (1-alpha)*G
 // H' = beta*H + (1-beta)*G^2
@@ -56,6 +49,11 @@ std::vector<Expr> AdamWStepBody(GraphBuilder& b, const Node& call,
 }
 
 }  // namespace
+
+Expr BiasCorrection(GraphBuilder& b, double beta, const Expr& t) {
+  const Expr one = b.Constant(ScalarOf(DType::kDouble, 1));
+  return one - Pow(b.Constant(ScalarOf(DType::kDouble, beta)), t);
+}
 
 OptimizerDef AdamWOptimizer() {
   return {.name = "adamw",

@@ -18,7 +18,7 @@ struct Share {
   std::vector<Expr> states;
 
   double Attribute(const char* name, float otherwise) const { return call.Float(name, otherwise); }
-  // a where T > 0, else b.
+  // a where T > 0, else the other.
   Expr AfterFirst(const Expr& a, const Expr& other) const {
     return Where(Less(b.Constant(ScalarOf(DType::kDouble, 0)), t), a, other);
   }
@@ -87,10 +87,8 @@ std::vector<Expr> Adam(const Share& in) {
   const Expr v = in.states[0] * alpha + in.g * (1 - alpha);
   const Expr h = in.states[1] * beta + in.g * in.g * (1 - beta);
   const Expr one = in.b.Constant(ScalarOf(DType::kDouble, 1));
-  const auto correction = [&](double decay) {
-    return one - Pow(in.b.Constant(ScalarOf(DType::kDouble, decay)), in.t);
-  };
-  const Expr factor = in.AfterFirst(Sqrt(correction(beta)) / correction(alpha), one);
+  const Expr corrected = Sqrt(BiasCorrection(in.b, beta, in.t)) / BiasCorrection(in.b, alpha, in.t);
+  const Expr factor = in.AfterFirst(corrected, one);
   const Expr moved =
       in.x - in.r * CastLike(factor, in.x) * v / (Sqrt(h) + in.Attribute("epsilon", 1e-6f));
   return {moved * (1 - in.Attribute("norm_coefficient_post", 0)), v, h};

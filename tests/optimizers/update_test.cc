@@ -249,17 +249,21 @@ std::string Describe(const Optimizer& optimizer, const Scalars& attributes, int6
   return text;
 }
 
+// The same step in standard operators alone.
+Graph Inlined(const Graph& graph) {
+  auto body = InlineOwnFunctions(graph, /*optimizers=*/true);
+  EXPECT_TRUE(body.ok()) << body.status();
+  if (!body.ok()) return graph;
+  for (const Node& node : body->nodes) EXPECT_EQ(node.domain, "") << node.Describe();
+  return *std::move(body);
+}
+
 template <typename T>
 void CheckStandard(bool inlined) {
   for (const Optimizer& optimizer : Standard()) {
     for (const Scalars& attributes : optimizer.attributes) {
       Graph graph = StepGraph(optimizer, attributes, DTypeOf<T>::value);
-      if (inlined) {
-        auto body = InlineOwnFunctions(graph, true);
-        ASSERT_TRUE(body.ok()) << body.status();
-        for (const Node& node : body->nodes) ASSERT_EQ(node.domain, "") << node.Describe();
-        graph = *std::move(body);
-      }
+      if (inlined) graph = Inlined(graph);
       for (int64_t t : {0, 1, 2, 1000}) {
         ExpectFormula<T>(optimizer, attributes, t, graph, Describe(optimizer, attributes, t));
       }
@@ -277,12 +281,7 @@ void CheckOwn(bool inlined) {
   for (const Optimizer& optimizer : Own()) {
     for (const Scalars& attributes : optimizer.attributes) {
       Graph graph = StepGraph(optimizer, attributes, DTypeOf<T>::value);
-      if (inlined) {
-        auto body = InlineOwnFunctions(graph);
-        ASSERT_TRUE(body.ok()) << body.status();
-        for (const Node& node : body->nodes) ASSERT_EQ(node.domain, "") << node.Describe();
-        graph = *std::move(body);
-      }
+      if (inlined) graph = Inlined(graph);
       // T counts from 1: a bias correction of zero steps would divide by zero.
       for (int64_t t : {1, 2, 1000}) {
         ExpectFormula<T>(optimizer, attributes, t, graph, Describe(optimizer, attributes, t));
