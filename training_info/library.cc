@@ -26,6 +26,7 @@ const FunctionLibrary& Functions() {
     RegisterOptimizerFunctions(*l);
     RegisterFusedFunctions(*l);
     RegisterRowFunctions(*l);
+    RegisterWinnerFunctions(*l);
     return l;
   }();
   return *library;

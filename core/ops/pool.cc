@@ -3,7 +3,7 @@
 // channel blocks are pooled 8 channels at a time, in the layout they come in.
 // oneDNN's max pool is not used: it drops NaN, which would hide a diverging
 // model, and its gradient needs a forward pass of its own.
-#include "core/ops/pool.h"
+#include "core/ops/pool_planes.h"
 
 #include <algorithm>
 #include <cmath>
@@ -12,7 +12,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "core/base/parallel.h"
 #include "core/base/status.h"
 #include "core/ops/adapt.h"
 #include "core/ops/onednn.h"
@@ -26,83 +25,6 @@ using PoolTypes = TypeList<float, double>;
 using MaxPoolTypes = PoolTypes::With<int8_t, uint8_t>;
 constexpr char kTypes[] = "float, double, float16, bfloat16";
 constexpr char kMaxTypes[] = "float, double, float16, bfloat16, int8, uint8";
-constexpr double kGrain = 32768;  // taps that are worth a second thread
-
-// The planes of X and Y: one per channel, or per 8 channels of a block.
-struct Planes {
-  int64_t count = 0, in = 0, out = 0;  // planes; positions of one of X, of Y
-  int block = 1;
-
-  Planes(const Shape& x, const PoolPlan& plan, int channel_block)
-      : in(plan.in), out(plan.out), block(channel_block) {
-    count = block == 1 ? x[0] * x[1] : x[0] * ((x[1] + block - 1) / block) * (block / 8);
-  }
-  // Where plane i begins, for planes of `positions` positions.
-  int64_t Begin(int64_t i, int64_t positions) const {
-    if (block == 1) return i * positions;
-    const int64_t halves = block / 8;
-    return i / halves * positions * block + i % halves * 8;
-  }
-};
-
-// Calls body.template operator()<C>(i) for every plane, C being how channels
-// lie (pool.h).
-template <typename T, typename Body>
-void ForPlanes(const Planes& planes, double work, const Body& body) {
-  const int64_t grain = static_cast<int64_t>(kGrain / std::max(work, 1.0)) + 1;
-  ParallelFor(planes.count, grain, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      if constexpr (std::is_same_v<T, float>) {
-        if (planes.block == 8) {
-          body.template operator()<EightChannels<8>>(i);
-          continue;
-        }
-        if (planes.block == 16) {
-          body.template operator()<EightChannels<16>>(i);
-          continue;
-        }
-      }
-      body.template operator()<OneChannel<T>>(i);
-    }
-  });
-}
-
-template <typename C, typename T>
-void ZeroPlane(T* plane, int64_t positions) {
-  for (int64_t p = 0; p < positions; ++p) C::Put(plane, p, C::Of(T{0}));
-}
-
-// Everything a pool kernel keeps.
-struct Pool {
-  Window window;
-  PoolPlan plan;
-  Planes planes;
-};
-
-// A pool with empty windows is computed plain: the padding of a channel block
-// has to stay zero.
-absl::StatusOr<Pool> MakePool(const KernelRequest& r, const Shape& x, int block) {
-  ONWARD_ASSIGN_OR_RETURN(Window window, GeometryOfPool(r.node, x));
-  PoolPlan plan(window, r.node.Int("count_include_pad", 0) != 0);
-  const Planes planes(x, plan, plan.empty_windows ? 1 : block);
-  return Pool{std::move(window), std::move(plan), planes};
-}
-
-// The block of a value that can stay as it is; 1: wanted plain.
-int BlockOf(const KernelRequest& r, int input) {
-  if (r.inputs[input].dtype != DType::kFloat) return 1;
-  return std::max(ChannelBlock(r.in(input), r.inputs[input].layout), 1);
-}
-
-Layout BlockLayout(const Shape& shape, int block) {
-  return block == 1 ? nullptr : LayoutOf(BlockedDesc(shape, block));
-}
-
-absl::StatusOr<Shape> PooledShape(const KernelRequest& r, const Shape& x) {
-  ONWARD_ASSIGN_OR_RETURN(const Window window, GeometryOfPool(r.node, x));
-  return WithSpatial(x[0], x[1], window.out);
-}
-
 absl::Status CheckGradient(const KernelRequest& r) {
   if (!r.HasInput(0) || !r.HasInput(1)) return NodeError(r.node, "an input is missing");
   ONWARD_ASSIGN_OR_RETURN(const Shape expected, PooledShape(r, r.in(1)));
@@ -114,10 +36,6 @@ absl::Status CheckGradient(const KernelRequest& r) {
     return NodeError(r.node, "dY and X must have the same element type");
   }
   return absl::OkStatus();
-}
-
-absl::Status NoKernel(const KernelRequest& r) {
-  return NodeUnimplemented(r.node, "no kernel for this element type");
 }
 
 // Y and the index of each winner in X flattened, its spatial part row-major or
@@ -170,7 +88,7 @@ absl::StatusOr<Kernel> MakeMaxPool(const KernelRequest& r) {
       return absl::OkStatus();
     };
   });
-  return known ? absl::StatusOr<Kernel>(std::move(kernel)) : NoKernel(r);
+  return known ? absl::StatusOr<Kernel>(std::move(kernel)) : NoPoolKernel(r);
 }
 
 // The blocked one of X's and dY's layouts serves for both.
@@ -196,7 +114,7 @@ absl::StatusOr<Kernel> MakeMaxPoolGrad(const KernelRequest& r) {
       return absl::OkStatus();
     };
   });
-  return known ? absl::StatusOr<Kernel>(std::move(kernel)) : NoKernel(r);
+  return known ? absl::StatusOr<Kernel>(std::move(kernel)) : NoPoolKernel(r);
 }
 
 absl::StatusOr<Kernel> MakeAveragePool(const KernelRequest& r) {
@@ -219,7 +137,7 @@ absl::StatusOr<Kernel> MakeAveragePool(const KernelRequest& r) {
       return absl::OkStatus();
     };
   });
-  return known ? absl::StatusOr<Kernel>(std::move(kernel)) : NoKernel(r);
+  return known ? absl::StatusOr<Kernel>(std::move(kernel)) : NoPoolKernel(r);
 }
 
 // X serves for its shape, and tells in which layout its neighbours are.
@@ -245,7 +163,7 @@ absl::StatusOr<Kernel> MakeAveragePoolGrad(const KernelRequest& r) {
       return absl::OkStatus();
     };
   });
-  return known ? absl::StatusOr<Kernel>(std::move(kernel)) : NoKernel(r);
+  return known ? absl::StatusOr<Kernel>(std::move(kernel)) : NoPoolKernel(r);
 }
 
 // y = (sum |x|^p)^(1/p).
@@ -271,10 +189,35 @@ absl::StatusOr<Kernel> MakeLpPool(const KernelRequest& r) {
       return absl::OkStatus();
     };
   });
-  return known ? absl::StatusOr<Kernel>(std::move(kernel)) : NoKernel(r);
+  return known ? absl::StatusOr<Kernel>(std::move(kernel)) : NoPoolKernel(r);
 }
 
 }  // namespace
+
+absl::StatusOr<Pool> MakePool(const KernelRequest& r, const Shape& x, int block) {
+  ONWARD_ASSIGN_OR_RETURN(Window window, GeometryOfPool(r.node, x));
+  PoolPlan plan(window, r.node.Int("count_include_pad", 0) != 0);
+  const Planes planes(x, plan, plan.empty_windows ? 1 : block);
+  return Pool{std::move(window), std::move(plan), planes};
+}
+
+int BlockOf(const KernelRequest& r, int input) {
+  if (r.inputs[input].dtype != DType::kFloat) return 1;
+  return std::max(ChannelBlock(r.in(input), r.inputs[input].layout), 1);
+}
+
+Layout BlockLayout(const Shape& shape, int block) {
+  return block == 1 ? nullptr : LayoutOf(BlockedDesc(shape, block));
+}
+
+absl::StatusOr<Shape> PooledShape(const KernelRequest& r, const Shape& x) {
+  ONWARD_ASSIGN_OR_RETURN(const Window window, GeometryOfPool(r.node, x));
+  return WithSpatial(x[0], x[1], window.out);
+}
+
+absl::Status NoPoolKernel(const KernelRequest& r) {
+  return NodeUnimplemented(r.node, "no kernel for this element type");
+}
 
 PoolPlan::PoolPlan(const Window& window, bool count_include_pad) {
   for (int i = 0; i < window.rank(); ++i) {
@@ -315,6 +258,7 @@ void RegisterPoolKernels(KernelTable& table) {
   table.Add("AveragePoolGrad",
             {"reference", 1, Adapt(MakeAveragePoolGrad, LikeInput(1), {{1}}), kTypes},
             kOnwardDomain);
+  RegisterMaxPoolWinnerKernels(table);
   RegisterGlobalPoolKernels(table);
 }
 

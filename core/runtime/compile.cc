@@ -57,6 +57,9 @@ class Compiler {
     InferConcreteTypes();
     FuseFollowers(keep_, &graph_);
     FuseBatchNormalization(keep_, &graph_);
+    if (options_.device->kernels().Find("MaxPoolWinners", kOnwardDomain) != nullptr) {
+      KeepWinnersOfPools(keep_, &graph_);
+    }
     UpdateRowsOnly(keep_, &graph_);
     JoinPads(keep_, &graph_);
     Prune(&graph_, needed);

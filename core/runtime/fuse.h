@@ -41,6 +41,11 @@ void UpdateRowsOnly(const absl::flat_hash_set<std::string>& keep, Graph* graph);
 // gradients of slices are, becomes their Concat.
 void JoinPads(const absl::flat_hash_set<std::string>& keep, Graph* graph);
 
+// MaxPool and MaxPoolGrad [ReluGrad], where the device has kernels for them:
+//   -> MaxPoolWinners (X) -> Y, winners and MaxPoolWinnersGrad (dY, winners, X) -> dX
+// The winners are bytes; of X the gradient needs the shape alone.
+void KeepWinnersOfPools(const absl::flat_hash_set<std::string>& keep, Graph* graph);
+
 // FusedConv (X, W, B, Z), FusedMatMul and FusedGemm (A, B, C, Z), with the
 // attributes of the operator and
 //   activation: "", "Relu" or "Clip", activation_low, activation_high.
@@ -50,6 +55,7 @@ void JoinPads(const absl::flat_hash_set<std::string>& keep, Graph* graph);
 // FusedBatchNormalizationGrad takes (dY, X, scale, table).
 void RegisterFusedFunctions(FunctionLibrary& library);
 void RegisterRowFunctions(FunctionLibrary& library);
+void RegisterWinnerFunctions(FunctionLibrary& library);
 
 }  // namespace onward
 

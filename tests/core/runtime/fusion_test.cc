@@ -274,6 +274,42 @@ const std::vector<Row>& Rows() {
           g (float[2, 3] x, float[7, 3] w) => (float[7, 3] y) <int64[2] at = {5, 2}, float r = {0.1}>
           { d = ai.onward.GatherGrad(x, at, w) y = ai.onward.SgdStep <weight_decay = 0.1> (r, w, d) })",
        {"GatherGrad", "SgdStep"}},
+      // Channels beyond 12 of the blocked layout must stay zero here too.
+      {"PoolOfConvReluAndGradient",
+       R"(<ir_version: 8, opset_import: ["" : 18, "ai.onward" : 1]>
+          g (float[2, 16, 6, 6] x, float[2, 12, 3, 3] z, float[12, 16, 1, 1] w, float[16, 12, 1, 1] v)
+          => (float[2, 12, 3, 3] y, float[2, 16, 6, 6] dx)
+          { c = Conv(x, w) r = Relu(c) y = MaxPool <kernel_shape = [2, 2], strides = [2, 2]> (r)
+            g = ai.onward.MaxPoolGrad <kernel_shape = [2, 2], strides = [2, 2]> (z, r)
+            dr = ai.onward.ReluGrad(g, r) dx = Conv(dr, v) })",
+       {"FusedConv", "MaxPoolWinners", "MaxPoolWinnersGrad", "Conv"}},
+      {"PoolOfReluAndGradient",
+       R"(<ir_version: 8, opset_import: ["" : 18, "ai.onward" : 1]>
+          g (float[2, 19, 7] x, float[2, 19, 3] z) => (float[2, 19, 3] y, float[2, 19, 7] dx)
+          { r = Relu(x) y = MaxPool <kernel_shape = [2], strides = [2]> (r)
+            g = ai.onward.MaxPoolGrad <kernel_shape = [2], strides = [2]> (z, r) dx = ai.onward.ReluGrad(g, r) })",
+       {"Relu", "MaxPoolWinners", "MaxPoolWinnersGrad"},
+       0},
+      {"OverlappingPoolAndGradient",
+       R"(<ir_version: 8, opset_import: ["" : 18, "ai.onward" : 1]>
+          g (float[2, 5, 7, 8] x, float[2, 5, 4, 4] z) => (float[2, 5, 4, 4] y, float[2, 5, 7, 8] dx)
+          { y = MaxPool <kernel_shape = [3, 3], strides = [2, 2], pads = [1, 1, 1, 1]> (x)
+            dx = ai.onward.MaxPoolGrad <kernel_shape = [3, 3], strides = [2, 2], pads = [1, 1, 1, 1]> (z, x) })",
+       {"MaxPoolWinners", "MaxPoolWinnersGrad"},
+       0},
+      {"GradientOfAnotherPool",
+       R"(<ir_version: 8, opset_import: ["" : 18, "ai.onward" : 1]>
+          g (float[2, 5, 7, 8] x, float[2, 5, 7, 8] z) => (float[2, 5, 4, 4] y, float[2, 5, 7, 8] dx)
+          { y = MaxPool <kernel_shape = [3, 3], strides = [2, 2], pads = [1, 1, 1, 1]> (x)
+            dx = ai.onward.MaxPoolGrad <kernel_shape = [3, 3], pads = [1, 1, 1, 1]> (z, x) })",
+       {"MaxPool", "MaxPoolGrad"},
+       0},
+      {"WindowsWithMoreTapsThanAByteNumbers",
+       R"(<ir_version: 8, opset_import: ["" : 18, "ai.onward" : 1]>
+          g (float[1, 2, 300] x, float[1, 2, 1] z) => (float[1, 2, 1] y, float[1, 2, 300] dx)
+          { y = MaxPool <kernel_shape = [300]> (x) dx = ai.onward.MaxPoolGrad <kernel_shape = [300]> (z, x) })",
+       {"MaxPool", "MaxPoolGrad"},
+       0},
       {"MatMulBiasResidual",
        R"(g (float[2, 5, 8] x, float[2, 5, 12] z, float[8, 12] w, float[12] b) => (float[2, 5, 12] y)
           { p = MatMul(x, w) a = Add(b, p) y = Add(a, z) })",

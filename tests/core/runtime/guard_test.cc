@@ -98,7 +98,7 @@ const std::vector<Row>& Rows() {
             p = MaxPool <kernel_shape = [2, 2], strides = [2, 2]> (r) f = Flatten(p)
             y = Gemm <transB = 1> (f, w2, b2) })",
        {4, 8, 16, 16},
-       16,
+       15,
        3,
        48},
       {"ResidualBlock",
