@@ -186,7 +186,7 @@ PlaneFunction PlaneFunctionOf(int64_t kernel, int64_t stride, int64_t length) {
 class Depthwise {
  public:
   Depthwise(const ConvGeometry& g, bool grad, const Bounds& bounds, const float* constant)
-      : p_(g), grad_(grad), bounds_(bounds), parts_(p_.work() < kSmallWork ? 1 : Threads()) {
+      : p_(g), grad_(grad), bounds_(bounds), threads_(p_.work() < kSmallWork ? 1 : Threads()) {
     const auto length = [](int64_t n) { return CeilDiv(n, CeilDiv(n, kMaxSegment)); };
     const int64_t s = p_.stride;
     // The first segment of a gradient starts at a column a*s - pad <= 0.
@@ -203,15 +203,15 @@ class Depthwise {
   // Parts get images, like those of 1x1 convolutions before and behind, so that
   // values stay in a core's cache; blocks of channels where images are few.
   void Run(const ConvArguments& a) const {
-    const bool by_images = p_.batch % parts_ == 0 || p_.batch >= 8 * parts_;
-    ParallelFor(parts_, 1, [&](int64_t begin, int64_t end) {
-      for (int64_t p = begin; p < end; ++p) {
-        const auto first = [&](int64_t n, int64_t part) { return n * part / parts_; };
-        if (by_images) {
-          RunPart(a, first(p_.batch, p), first(p_.batch, p + 1), 0, p_.blocks);
-        } else {
-          RunPart(a, 0, p_.batch, first(p_.blocks, p), first(p_.blocks, p + 1));
-        }
+    const bool by_images = p_.batch % threads_ == 0 || p_.batch >= 8 * threads_;
+    const int64_t pieces = by_images ? p_.batch : p_.blocks;
+    const int64_t parts = threads_ == 1 ? 1 : std::min(pieces, threads_ * kItemsPerThread);
+    ParallelItems(parts, threads_, [&](int64_t part, int64_t) {
+      const int64_t begin = pieces * part / parts, end = pieces * (part + 1) / parts;
+      if (by_images) {
+        RunPart(a, begin, end, 0, p_.blocks);
+      } else {
+        RunPart(a, 0, p_.batch, begin, end);
       }
     });
   }
@@ -248,7 +248,7 @@ class Depthwise {
   DepthwiseProblem p_;
   bool grad_;
   Bounds bounds_;
-  int64_t parts_;
+  int64_t threads_;
   PlaneFunction plane_;
   std::vector<float> constant_;  // taps of all blocks, where they never change
 };

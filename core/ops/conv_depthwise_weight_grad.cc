@@ -22,7 +22,6 @@
 namespace onward::direct {
 namespace {
 
-using winograd::ForParts;
 
 // One channel block of some images, `*_image` apart.
 struct Images {
@@ -157,7 +156,7 @@ class WeightGrad {
   size_t workspace_bytes() const { return splits_ * p_.blocks * size() * sizeof(float); }
 
   void Run(const WeightGradArguments& a) const {
-    ForParts(parts_, splits_ * p_.blocks, [&](int64_t job, int64_t) { SumBlock(a, job); });
+    ParallelItems(splits_ * p_.blocks, parts_, [&](int64_t job, int64_t) { SumBlock(a, job); });
     const float* sums = At<float>(a.workspace, 0);
     for (int64_t c = 0; c < p_.channels; ++c) {
       const float* block = sums + c / kLane * size() + c % kLane;

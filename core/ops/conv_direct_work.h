@@ -42,6 +42,8 @@ class PixelChunks {
 
   // Where work is shared, parts get whole units: images, or pieces of them.
   int64_t units() const { return batch_ * pieces_; }
+  // Chunks that whole units of all parts fill well.
+  int64_t chunks() const { return pieces_ == 1 ? CeilDiv(batch_, images_) : units(); }
 
   // Calls f(chunk) for the units [begin, end).
   template <typename F>

@@ -25,8 +25,6 @@
 namespace onward::direct {
 namespace {
 
-using winograd::ForParts;
-
 // Input blocks that are summed at a time: their weights stay in the first-level
 // cache while the pixels of a chunk pass by.
 constexpr int64_t kDepth = 32;
@@ -141,14 +139,15 @@ class Pointwise {
         turned_(turned),
         bounds_(bounds),
         chunks_(batch, pixels),
-        parts_(batch * pixels * in * out < kSmallWork ? 1 : Threads()),
-        by_channels_(out > batch * pixels || chunks_.units() < parts_) {}
+        threads_(batch * pixels * in * out < kSmallWork ? 1 : Threads()),
+        by_channels_(out > batch * pixels || chunks_.units() < threads_),
+        parts_(threads_ == 1 ? 1 : PartsFor(by_channels_ ? tiles_ : chunks_.chunks())) {}
 
   size_t weights_size() const { return in_blocks_ * out_blocks_ * kLane * kLane; }
 
   void Pack(const float* w, float* u) const {
     const int64_t groups = CeilDiv(tiles_, kTilesPerGroup);
-    ForParts(parts_, groups, [&](int64_t group, int64_t) {
+    ParallelItems(groups, threads_, [&](int64_t group, int64_t) {
       const int64_t begin = tiles_ * group / groups, end = tiles_ * (group + 1) / groups;
       if (turned_) return PackTurned(w, begin, end, u);
       for (int64_t tile = begin; tile < end; ++tile) PackStraight(w, tile, u + Offset(tile));
@@ -163,12 +162,14 @@ class Pointwise {
       Pack(a.w, own);
       u = own;
     }
-    ParallelFor(parts_, 1, [&](int64_t begin, int64_t end) {
-      for (int64_t p = begin; p < end; ++p) RunPart(a, u, p);
-    });
+    ParallelItems(parts_, threads_, [&](int64_t part, int64_t) { RunPart(a, u, part); });
   }
 
  private:
+  // Enough that threads can help each other, each worth its while.
+  int64_t PartsFor(int64_t pieces) const {
+    return std::clamp(pieces, threads_, threads_ * kItemsPerThread);
+  }
   // Tiles have two blocks; the last one has one more if their number is odd.
   int Width(int64_t tile) const {
     return static_cast<int>(tile + 1 < tiles_ ? 2 : out_blocks_ - 2 * tile);
@@ -263,9 +264,10 @@ class Pointwise {
   bool turned_;
   Bounds bounds_;
   PixelChunks chunks_;
-  int64_t parts_;
+  int64_t threads_;
   // Parts get tiles of output channels, rather than pixels.
   bool by_channels_;
+  int64_t parts_;
   std::shared_ptr<const std::vector<float>> constant_;
 };
 

@@ -22,7 +22,6 @@
 namespace onward::direct {
 namespace {
 
-using winograd::ForParts;
 
 // Some pixels of some images, from the first one on.
 struct Pixels {

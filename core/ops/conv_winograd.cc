@@ -84,7 +84,7 @@ class WinogradConv {
 
   // Transformed weights [K/16][position][C][16].
   void TransformWeights(const float* w, float* u) const {
-    ForParts(parts_, k_blocks_,
+    ParallelItems(k_blocks_, parts_,
              [&](int64_t k, int64_t) { TransformBlock(w, k, u + k * u_block_); });
   }
   void SetConstantWeights(std::shared_ptr<const Tensor> u) { constant_ = std::move(u); }
@@ -126,7 +126,7 @@ class WinogradConv {
     float* own = At<float>(a.workspace, shared_at_);
     if (constant_ == nullptr) TransformWeights(a.w, own);
     const float* u = constant_ == nullptr ? own : constant_->data<float>();
-    ForParts(parts_, groups_, [&](int64_t group, int64_t part) {
+    ParallelItems(groups_, parts_, [&](int64_t group, int64_t part) {
       float* v = PartAt(a, part, operand_at_);
       const int64_t begin = FirstBlock(group), end = FirstBlock(group + 1);
       for (int64_t c = 0; c < p_.in_channels / kLane; ++c) TransformTiles(a.x, begin, end, c, v);
@@ -138,9 +138,9 @@ class WinogradConv {
 
   void RunFewTiles(const Arguments& a) const {
     float* v = At<float>(a.workspace, shared_at_);
-    ForParts(parts_, p_.in_channels / kLane,
+    ParallelItems(p_.in_channels / kLane, parts_,
              [&](int64_t c, int64_t) { TransformTiles(a.x, 0, blocks_.count(), c, v); });
-    ForParts(parts_, k_blocks_, [&](int64_t k, int64_t part) {
+    ParallelItems(k_blocks_, parts_, [&](int64_t k, int64_t part) {
       float* own = PartAt(a, part, operand_at_);
       if (constant_ == nullptr) TransformBlock(a.w, k, own);
       const float* u = constant_ == nullptr ? own : constant_->data<float>() + k * u_block_;

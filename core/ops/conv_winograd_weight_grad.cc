@@ -186,12 +186,12 @@ class WeightGrad {
   }
 
   void RunManyTiles(const float* dy, const float* x, float* dw, void* workspace) const {
-    ForParts(parts_, parts_, [&](int64_t, int64_t part) {
+    ParallelItems(parts_, parts_, [&](int64_t part, int64_t) {
       SumPart(dy, x, part, At<char>(workspace, part * part_bytes_));
     });
     const float* products = At<float>(workspace, product_at_);
     const int64_t part_size = part_bytes_ / sizeof(float), c_blocks = c_ / kLane;
-    ForParts(parts_, c_blocks * k_blocks_, [&](int64_t i, int64_t) {
+    ParallelItems(c_blocks * k_blocks_, parts_, [&](int64_t i, int64_t) {
       const int64_t c = i % c_blocks * kLane, k = i / c_blocks;
       const float* m = products + (k * c_ + c) * kProductRow;
       StoreGrad(c, k, dw, [&](int channel, int64_t at) {
@@ -234,7 +234,7 @@ class WeightGrad {
     const int64_t pieces = groups_ * CeilDiv(k_blocks_, kBlocksPerPiece);
     for (int64_t begin = 0; begin < tiles_; begin += chunk_) {
       const int64_t end = std::min(begin + chunk_, tiles_);
-      ForParts(parts_, (c_ + k_) / kLane, [&](int64_t i, int64_t) {
+      ParallelItems((c_ + k_) / kLane, parts_, [&](int64_t i, int64_t) {
         const int64_t k = i - c_ / kLane;
         if (k < 0) {
           TransformX(x, begin, end, i, o.v);
@@ -243,7 +243,7 @@ class WeightGrad {
           Store(sum, Load(sum) + TransformDy(dy, begin, end, k, o.z));
         }
       });
-      ForParts(parts_, pieces, [&](int64_t i, int64_t part) {
+      ParallelItems(pieces, parts_, [&](int64_t i, int64_t part) {
         const int64_t group = i % groups_, k = i / groups_ * kBlocksPerPiece;
         MultiplyPiece(o, begin, end, group, k, part, dw, workspace);
       });

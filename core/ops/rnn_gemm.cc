@@ -231,7 +231,9 @@ void LargeProduct(GemmOperand<T> a, int64_t m, absl::Span<const ProductPart<T>> 
   if (parts.empty()) return;
   int64_t row_work = 1;
   for (const ProductPart<T>& part : parts) row_work += part.b.k * part.b.n;
-  ParallelFor(m, kGrain / row_work + 1, [&](int64_t begin, int64_t end) {
+  // Every range reads all of b, so a thread gets one.
+  const int64_t grain = std::max(kGrain / row_work + 1, (m + Threads() - 1) / Threads());
+  ParallelFor(m, grain, [&](int64_t begin, int64_t end) {
     ProductRows<T>(a, begin, end, parts, accumulate, nullptr);
   });
 }

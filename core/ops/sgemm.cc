@@ -83,19 +83,28 @@ struct Target {
   const float* residual;
 };
 
-template <int R>
-void MultiplyBlock(const float* a, const float* b, int64_t depth, const Target& t) {
+// A block of rows of a: packed, or as they are, each row contiguous.
+struct Rows {
+  const float* data;
+  int64_t stride;  // between rows, unless packed
+  bool packed;
+};
+
+template <int R, bool kPacked>
+void MultiplyBlock(const Rows& rows, const float* b, int64_t depth, const Target& t) {
   Vec<float> sum[R][2] = {};
+  const float* a = rows.data;
+  const int64_t row = kPacked ? 1 : rows.stride;
 #pragma GCC unroll 4
   for (int64_t k = 0; k < depth; ++k) {
     const Vec<float> b0 = Load(b), b1 = Load(b + kLane);
 #pragma GCC unroll 6
     for (int r = 0; r < R; ++r) {
-      const Vec<float> value = _mm256_broadcast_ss(a + r);
+      const Vec<float> value = _mm256_broadcast_ss(a + r * row);
       sum[r][0] = _mm256_fmadd_ps(value, b0, sum[r][0]);
       sum[r][1] = _mm256_fmadd_ps(value, b1, sum[r][1]);
     }
-    a += kRows;
+    a += kPacked ? kRows : 1;
     b += kColumns;
   }
 #pragma GCC unroll 6
@@ -117,19 +126,25 @@ void MultiplyBlock(const float* a, const float* b, int64_t depth, const Target& 
   }
 }
 
-void MultiplyRows(int rows, const float* a, const float* b, int64_t depth, const Target& t) {
+template <bool kPacked>
+void MultiplyRowsOf(int rows, const Rows& a, const float* b, int64_t depth, const Target& t) {
   switch (rows) {
-    case 1: return MultiplyBlock<1>(a, b, depth, t);
-    case 2: return MultiplyBlock<2>(a, b, depth, t);
-    case 3: return MultiplyBlock<3>(a, b, depth, t);
-    case 4: return MultiplyBlock<4>(a, b, depth, t);
-    case 5: return MultiplyBlock<5>(a, b, depth, t);
-    default: return MultiplyBlock<6>(a, b, depth, t);
+    case 1: return MultiplyBlock<1, kPacked>(a, b, depth, t);
+    case 2: return MultiplyBlock<2, kPacked>(a, b, depth, t);
+    case 3: return MultiplyBlock<3, kPacked>(a, b, depth, t);
+    case 4: return MultiplyBlock<4, kPacked>(a, b, depth, t);
+    case 5: return MultiplyBlock<5, kPacked>(a, b, depth, t);
+    default: return MultiplyBlock<6, kPacked>(a, b, depth, t);
   }
 }
 
+void MultiplyRows(int rows, const Rows& a, const float* b, int64_t depth, const Target& t) {
+  if (a.packed) return MultiplyRowsOf<true>(rows, a, b, depth, t);
+  MultiplyRowsOf<false>(rows, a, b, depth, t);
+}
+
 // Fewer than 16 columns: by way of a block that has them all.
-void MultiplyNarrow(int rows, int columns, const float* a, const float* b, int64_t depth,
+void MultiplyNarrow(int rows, int columns, const Rows& a, const float* b, int64_t depth,
                     const Target& t) {
   alignas(32) float c[kRows * kColumns] = {}, residual[kRows * kColumns] = {}, bias[kColumns] = {};
   for (int r = 0; r < rows; ++r) {
@@ -164,6 +179,13 @@ struct Sgemm::Operands {
   float* c;
   const SgemmEpilogue& epilogue;
   void* workspace;
+  // Rows of a that are contiguous need no packing.
+  bool packs_a() const { return a.column != 1; }
+};
+
+// The results that one item computes.
+struct Sgemm::Part {
+  int64_t m_begin, m_end, n_begin, n_end;
 };
 
 Sgemm::Sgemm(int64_t m, int64_t n, int64_t k, int most_threads)
@@ -216,25 +238,38 @@ void Sgemm::RunPacked(StridedMatrix a, const std::vector<float>& b, float* c,
   RunParts({a, {}, b.data(), c, epilogue, workspace});
 }
 
+// More pieces than threads, so that these can help each other, where a piece repeats
+// little of the packing.
 void Sgemm::RunParts(const Operands& operands) const {
-  ParallelFor(parts(), 1, [&](int64_t begin, int64_t end) {
-    for (int64_t part = begin; part < end; ++part) RunPart(part, operands);
+  const int64_t row_blocks = CeilDiv(m_, block_rows_), column_blocks = CeilDiv(n_, kColumns);
+  const auto pieces = [&](int64_t parts, int64_t blocks, int64_t fewest) {
+    return std::clamp(blocks / fewest, parts, parts * kItemsPerThread);
+  };
+  int64_t rows = row_parts_, columns = column_parts_;
+  if (threads() > 1 && column_parts_ > 1 && !operands.packs_a()) {
+    columns = pieces(column_parts_, column_blocks, 2);
+  } else if (threads() > 1 && row_parts_ > 1) {
+    rows = pieces(row_parts_, row_blocks, operands.packed != nullptr ? 2 : kRowBlocks);
+  }
+  ParallelItems(rows * columns, threads(), [&](int64_t item, int64_t slot) {
+    const int64_t r = item / columns, c = item % columns;
+    const Part part{row_blocks * r / rows * block_rows_,
+                    std::min(m_, row_blocks * (r + 1) / rows * block_rows_),
+                    column_blocks * c / columns * kColumns,
+                    std::min(n_, column_blocks * (c + 1) / columns * kColumns)};
+    RunPart(part, operands, At<char>(operands.workspace, slot * part_bytes()));
   });
 }
 
-void Sgemm::RunPart(int64_t part, const Operands& operands) const {
-  const auto& [a, b, packed, c, epilogue, workspace] = operands;
-  // Whole blocks of rows and columns are dealt out.
-  const int64_t row_blocks = CeilDiv(m_, block_rows_), column_blocks = CeilDiv(n_, kColumns);
-  const int64_t rp = part / column_parts_, cp = part % column_parts_;
-  const int64_t m_begin = row_blocks * rp / row_parts_ * block_rows_;
-  const int64_t m_end = std::min(m_, row_blocks * (rp + 1) / row_parts_ * block_rows_);
-  const int64_t n_begin = column_blocks * cp / column_parts_ * kColumns;
-  const int64_t n_end = std::min(n_, column_blocks * (cp + 1) / column_parts_ * kColumns);
-  float* const b_packed = At<float>(workspace, part * part_bytes());
+void Sgemm::RunPart(const Part& part, const Operands& operands, void* workspace) const {
+  const auto& [a, b, packed, c, epilogue, all_workspace] = operands;
+  const auto& [m_begin, m_end, n_begin, n_end] = part;
+  const bool packs_a = operands.packs_a();
+  float* const b_packed = static_cast<float*>(workspace);
   float* const a_packed =
-      b_packed + std::min(k_, kDepth) *
-                     std::min(CeilDiv(column_blocks, column_parts_) * kColumns, kPanelColumns);
+      b_packed +
+      std::min(k_, kDepth) *
+          std::min(CeilDiv(CeilDiv(n_, kColumns), column_parts_) * kColumns, kPanelColumns);
   const int64_t c_row = epilogue.row == 0 ? n_ : epilogue.row;
   for (int64_t j = n_begin; j < n_end; j += kPanelColumns) {
     const int64_t columns = std::min(kPanelColumns, n_end - j);
@@ -250,7 +285,7 @@ void Sgemm::RunPart(int64_t part, const Operands& operands) const {
       };
       for (int64_t i = m_begin; i < m_end; i += kRowBlocks * block_rows_) {
         const int64_t rows = std::min(kRowBlocks * block_rows_, m_end - i);
-        for (int64_t ii = 0; ii < rows; ii += block_rows_) {
+        for (int64_t ii = 0; packs_a && ii < rows; ii += block_rows_) {
           PackRows({a.data + (i + ii) * a.row + p * a.column, a.row, a.column},
                    static_cast<int>(std::min<int64_t>(block_rows_, rows - ii)), depth,
                    a_packed + ii / block_rows_ * kRows * depth);
@@ -267,7 +302,8 @@ void Sgemm::RunPart(int64_t part, const Operands& operands) const {
                                 &epilogue,
                                 epilogue.bias == nullptr ? nullptr : epilogue.bias + j + jj,
                                 epilogue.residual == nullptr ? nullptr : epilogue.residual + at};
-            const float* a_block = a_packed + ii / block_rows_ * kRows * depth;
+            const Rows a_block = packs_a ? Rows{a_packed + ii / block_rows_ * kRows * depth, 1, true}
+                                         : Rows{a.data + (i + ii) * a.row + p, a.row, false};
             if (width == kColumns) {
               MultiplyRows(height, a_block, b_block(jj), depth, target);
             } else {

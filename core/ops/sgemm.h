@@ -35,7 +35,7 @@ class Sgemm {
   Sgemm(int64_t m, int64_t n, int64_t k, int threads = 0);
   // Whether one thread computes all of it.
   static bool IsSmall(int64_t m, int64_t n, int64_t k);
-  size_t workspace_bytes() const { return parts() * part_bytes(); }
+  size_t workspace_bytes() const { return threads() * part_bytes(); }
   // Enough for every product of at most these sizes.
   static size_t WorkspaceBound(int64_t m, int64_t n, int64_t k, int threads);
   void Run(StridedMatrix a, StridedMatrix b, float* c, const SgemmEpilogue& epilogue,
@@ -48,14 +48,15 @@ class Sgemm {
 
  private:
   struct Operands;
-  int64_t parts() const { return row_parts_ * column_parts_; }
+  struct Part;
+  int64_t threads() const { return row_parts_ * column_parts_; }
   size_t part_bytes() const;
   void RunParts(const Operands& operands) const;
-  void RunPart(int64_t part, const Operands& operands) const;
+  void RunPart(const Part& part, const Operands& operands, void* workspace) const;
 
   int64_t m_, n_, k_;
   int64_t block_rows_;  // of results held in registers: as even as m allows
-  int64_t row_parts_ = 1, column_parts_ = 1;
+  int64_t row_parts_ = 1, column_parts_ = 1;  // one for each thread
 };
 
 }  // namespace onward

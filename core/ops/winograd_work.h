@@ -50,16 +50,6 @@ class RowBlocks {
   int64_t n_, count_;
 };
 
-// body(i, part) for every i < n; the i of one part run in order, on one thread.
-template <typename Body>
-inline void ForParts(int64_t parts, int64_t n, const Body& body) {
-  ParallelFor(parts, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t p = begin; p < end; ++p) {
-      for (int64_t i = n * p / parts; i < n * (p + 1) / parts; ++i) body(i, p);
-    }
-  });
-}
-
 }  // namespace onward::winograd
 
 #endif  // ONWARD_CORE_OPS_WINOGRAD_WORK_H_
