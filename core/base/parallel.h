@@ -23,12 +23,17 @@ inline void SetThreads(int n) { omp_set_num_threads(n); }
 // Pieces per thread that let threads help each other without costing much.
 inline constexpr int64_t kItemsPerThread = 4;
 
+// In which order a thread goes through its share. Where a tensor is too large for the
+// caches, they hold the end that was written last, and whoever reads the result begins
+// at its front: a pass between two others does well to walk backwards.
+enum class Walk { kForwards, kBackwards };
+
 namespace internal {
 
-// Items [next, end) of one thread's share that nobody has taken; a cache line each.
+// Items [begin, end) of one thread, and how many of them are taken; a cache line each.
 struct alignas(64) WorkShare {
-  std::atomic<int64_t> next{0};
-  int64_t end = 0;
+  std::atomic<int64_t> taken{0};
+  int64_t begin = 0, end = 0;
 };
 using WorkShares = absl::InlinedVector<WorkShare, 16>;
 
@@ -38,15 +43,15 @@ using WorkShares = absl::InlinedVector<WorkShare, 16>;
 // `slots`, numbers the thread: no two calls with the same one run at once, so that it
 // can choose a scratch buffer.
 template <typename Body>
-void ParallelItems(int64_t n, int64_t slots, const Body& body) {
+void ParallelItems(int64_t n, int64_t slots, const Body& body, Walk walk = Walk::kForwards) {
   slots = omp_in_parallel() ? 1 : std::min(slots, n);
   if (slots <= 1) {
-    for (int64_t i = 0; i < n; ++i) body(i, int64_t{0});
+    for (int64_t i = 0; i < n; ++i) body(walk == Walk::kForwards ? i : n - 1 - i, int64_t{0});
     return;
   }
   internal::WorkShares shares(slots);
   for (int64_t s = 0; s < slots; ++s) {
-    shares[s].next.store(n * s / slots, std::memory_order_relaxed);
+    shares[s].begin = n * s / slots;
     shares[s].end = n * (s + 1) / slots;
   }
 #pragma omp parallel num_threads(static_cast <int>(slots))
@@ -55,9 +60,9 @@ void ParallelItems(int64_t n, int64_t slots, const Body& body) {
     for (int64_t s = 0; s < slots; ++s) {
       internal::WorkShare& share = shares[(slot + s) % slots];
       while (true) {
-        const int64_t i = share.next.fetch_add(1, std::memory_order_relaxed);
-        if (i >= share.end) break;
-        body(i, slot);
+        const int64_t taken = share.taken.fetch_add(1, std::memory_order_relaxed);
+        if (taken >= share.end - share.begin) break;
+        body(walk == Walk::kForwards ? share.begin + taken : share.end - 1 - taken, slot);
       }
     }
   }
@@ -67,7 +72,7 @@ void ParallelItems(int64_t n, int64_t slots, const Body& body) {
 // n, grain and the team size alone. Work smaller than `grain` stays on the calling
 // thread.
 template <typename Body>
-void ParallelFor(int64_t n, int64_t grain, const Body& body) {
+void ParallelFor(int64_t n, int64_t grain, const Body& body, Walk walk = Walk::kForwards) {
   if (n <= 0) return;
   const int64_t worth = (n - 1) / std::max<int64_t>(grain, 1) + 1;
   const int64_t threads = omp_in_parallel() ? 1 : std::min<int64_t>(Threads(), worth);
@@ -76,9 +81,9 @@ void ParallelFor(int64_t n, int64_t grain, const Body& body) {
     return;
   }
   const int64_t ranges = std::min({n, worth, threads * kItemsPerThread});
-  ParallelItems(ranges, threads, [&](int64_t i, int64_t) {
-    body(n * i / ranges, n * (i + 1) / ranges);
-  });
+  ParallelItems(
+      ranges, threads,
+      [&](int64_t i, int64_t) { body(n * i / ranges, n * (i + 1) / ranges); }, walk);
 }
 
 }  // namespace onward

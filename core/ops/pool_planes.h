@@ -32,12 +32,11 @@ struct Planes {
 };
 
 // Calls body.template operator()<C>(i) for every plane, C being how channels
-// lie (pool.h). From the last: where a tensor is too large for the caches, they hold
-// the end that was written last, and whoever reads the result begins at its front.
+// lie (pool.h). Pools stand between convolutions, so they walk backwards.
 template <typename T, typename Body>
 void ForPlanes(const Planes& planes, double work, const Body& body) {
   const int64_t grain = static_cast<int64_t>(kPoolGrain / std::max(work, 1.0)) + 1;
-  ParallelFor(planes.count, grain, [&](int64_t begin, int64_t end) {
+  const auto planes_of_range = [&](int64_t begin, int64_t end) {
     for (int64_t i = end - 1; i >= begin; --i) {
       if constexpr (std::is_same_v<T, float>) {
         if (planes.block == 8) {
@@ -51,7 +50,8 @@ void ForPlanes(const Planes& planes, double work, const Body& body) {
       }
       body.template operator()<OneChannel<T>>(i);
     }
-  });
+  };
+  ParallelFor(planes.count, grain, planes_of_range, Walk::kBackwards);
 }
 
 template <typename C, typename T>
