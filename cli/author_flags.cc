@@ -49,17 +49,20 @@ absl::Status ReadAuthorFlags(const Args& args, AuthorOptions* options) {
   return absl::OkStatus();
 }
 
-std::string SoftmaxNote(const Model& model, const AuthorOptions& options) {
-  if (options.loss.name != "cross_entropy" || options.loss.options.contains("logits")) return "";
+std::string TwiceNote(const Model& model, const AuthorOptions& options) {
+  const bool binary = options.loss.name == "bce";
+  if ((!binary && options.loss.name != "cross_entropy") || options.loss.options.contains("logits"))
+    return "";
   auto graph = InferenceGraph(model);
   if (!graph.ok() || graph->outputs.empty()) return "";
   const std::string output = options.output.empty() ? graph->outputs[0].name : options.output;
   const std::string last = LastOperator(*graph, output);
-  if (last != "Softmax" && last != "LogSoftmax") return "";
-  return absl::StrCat("output '", output, "' is already a ", last,
-                      ", and cross_entropy applies softmax to it again; "
-                      "cross_entropy:logits=",
-                      last == "Softmax" ? "probabilities" : "log_probabilities",
+  const bool fits = binary ? last == "Sigmoid" : last == "Softmax" || last == "LogSoftmax";
+  if (!fits) return "";
+  return absl::StrCat("output '", output, "' is already a ", last, ", and ", options.loss.name,
+                      " applies ", binary ? "sigmoid" : "softmax", " to it again; ",
+                      options.loss.name, ":logits=",
+                      last == "LogSoftmax" ? "log_probabilities" : "probabilities",
                       " takes it for what it is");
 }
 

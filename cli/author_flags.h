@@ -15,9 +15,9 @@ namespace onward {
 std::vector<Flag> AuthorFlags();
 // `options.loss` keeps its value where --loss is not given.
 absl::Status ReadAuthorFlags(const Args& args, AuthorOptions* options);
-// A note where cross entropy of logits meets a model that ends in Softmax; ""
+// A note where a loss of logits meets a model that ends in Softmax or Sigmoid; ""
 // otherwise.
-std::string SoftmaxNote(const Model& model, const AuthorOptions& options);
+std::string TwiceNote(const Model& model, const AuthorOptions& options);
 
 }  // namespace onward
 

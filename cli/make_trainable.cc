@@ -18,7 +18,7 @@ absl::StatusOr<int> RunMakeTrainable(const Args& args) {
   options.seed = static_cast<uint64_t>(args.Int("seed"));
   options.free_batch = args.Has("free-batch");
   ONWARD_ASSIGN_OR_RETURN(AuthorResult result, MakeTrainable(model, options));
-  if (const std::string note = SoftmaxNote(model, options); !note.empty())
+  if (const std::string note = TwiceNote(model, options); !note.empty())
     result.notes.push_back(note);
   ONWARD_RETURN_IF_ERROR(WriteModel(result.model, args.String("output")));
   if (args.Has("json")) {

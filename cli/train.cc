@@ -9,6 +9,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "cli/author_flags.h"
 #include "cli/commands.h"
 #include "core/base/parallel.h"
@@ -44,7 +45,7 @@ absl::StatusOr<Model> TrainableModel(const Args& args, const Dataset& data, int6
     return absl::InvalidArgumentError(absl::StrCat("'", model.path(), "' has no outputs"));
   options.output = args.String("train-output");
   options.loss = DefaultLoss(graph, options.output.empty() ? graph.outputs[0].name : options.output,
-                             data.classes() > 0);
+                             data.classes());
   ONWARD_RETURN_IF_ERROR(ReadAuthorFlags(args, &options));
   options.seed = static_cast<uint64_t>(args.Int("seed"));
   const int64_t fixed = FixedBatch(graph);
@@ -52,11 +53,23 @@ absl::StatusOr<Model> TrainableModel(const Args& args, const Dataset& data, int6
   ONWARD_ASSIGN_OR_RETURN(AuthorResult result, MakeTrainable(model, options));
   if (!args.Has("quiet")) {
     for (const std::string& note : result.notes) std::cerr << "note: " << note << "\n";
-    if (const std::string note = SoftmaxNote(model, options); !note.empty())
+    if (const std::string note = TwiceNote(model, options); !note.empty())
       std::cerr << "note: " << note << "\n";
   }
   result.model.set_path(model.path());
   return std::move(result.model);
+}
+
+// A file that says how it is trained is trained that way.
+void NoteUnusedFlags(const Args& args, const Model& model) {
+  std::vector<std::string> unused;
+  for (const Flag& flag : AuthorFlags()) {
+    if (args.Has(flag.name)) unused.push_back(absl::StrCat("--", flag.name));
+  }
+  if (unused.empty()) return;
+  std::cerr << "note: " << absl::StrJoin(unused, ", ") << " not used: '" << model.path()
+            << "' says itself how it is trained; `onward export` makes a plain model of it, to begin "
+               "with others\n";
 }
 
 std::vector<ReportSetting> Settings(const Args& args, const Dataset& data,
@@ -131,7 +144,6 @@ std::string ResumeCommand(const Args& args) {
        {"data", "eval", "steps", "epochs", "eval-every", "save-every", "report", "log"}) {
     if (args.Has(flag)) absl::StrAppend(&line, " --", flag, " '", args.String(flag), "'");
   }
-  if (args.Has("no-shuffle")) absl::StrAppend(&line, " --no-shuffle");
   return absl::StrCat(line, " --resume -o ", args.String("output"));
 }
 
@@ -170,6 +182,13 @@ absl::StatusOr<int> RunTrain(const Args& args) {
         absl::StrCat("--resume goes on with the batch size and seed of '", output,
                      "'; leave --batch and --seed out"));
   }
+  options.shuffle = resume ? StoredNumber(model, kMetaShuffle, !args.Has("no-shuffle")) != 0
+                           : !args.Has("no-shuffle");
+  if (options.shuffle && args.Has("no-shuffle")) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--resume goes on shuffling, as '", output, "' began; leave --no-shuffle out"));
+  }
+  if (model.has_training() && !args.Has("quiet")) NoteUnusedFlags(args, model);
   ONWARD_ASSIGN_OR_RETURN(model, TrainableModel(args, *data, options.batch, std::move(model)));
   ONWARD_ASSIGN_OR_RETURN(std::unique_ptr<TrainingModel> training,
                           TrainingModel::Create(std::move(model), CpuDevice()));
@@ -181,7 +200,6 @@ absl::StatusOr<int> RunTrain(const Args& args) {
   }
   options.steps = args.Has("steps") ? args.Int("steps") : 0;
   options.epochs = args.Int("epochs");
-  options.shuffle = !args.Has("no-shuffle");
   options.save_every = args.Has("save-every") ? args.Int("save-every") : 0;
   options.eval_every = args.Has("eval-every") ? args.Int("eval-every") : 0;
   options.log = args.String("log");
@@ -209,6 +227,7 @@ absl::StatusOr<int> RunEval(const Args& args) {
   options.output =
       args.Has("train-output") ? args.String("train-output") : model.Metadata(kMetaOutput);
   options.batch = args.Int("batch");
+  options.loss = StoredLoss(model);
   if (args.Has("loss")) {
     ONWARD_ASSIGN_OR_RETURN(options.loss, ParseLoss(args.String("loss")));
   }
@@ -229,7 +248,7 @@ absl::StatusOr<int> RunEval(const Args& args) {
     std::cout << w.EndObject().text() << "\n";
   } else if (classes) {
     std::cout << absl::StrFormat("%s: loss %.4f, accuracy %.2f %% (%d of %d right)\n", model.path(),
-                                 e.loss, 100 * e.accuracy, e.examples - e.wrong_total, e.examples);
+                                 e.loss, 100 * e.accuracy, e.judged - e.wrong_total, e.judged);
   } else {
     std::cout << absl::StrFormat("%s: loss %.6g, MAE %.6g, RMSE %.6g over %d examples\n",
                                  model.path(), e.loss, e.mae, e.rmse, e.examples);
@@ -275,7 +294,7 @@ Command EvalCommand() {
           .summary = "loss and accuracy (or error) over a data set",
           .arguments = {{"MODEL", "an .onnx file"}},
           .flags = {Flag::Value("data", "SPEC", DataSpecHelp()).Required(),
-                    Flag::Value("loss", "LOSS", "which loss to report; from the labels by default"),
+                    Flag::Value("loss", "LOSS", "which loss to report; by default the one it was trained with, or from the labels"),
                     Flag::Value("train-output", "NAME",
                                 "the model output to judge; the first by default"),
                     Flag::Count("batch", "N", "examples at a time", 1).Default("256"),

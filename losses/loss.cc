@@ -152,6 +152,11 @@ absl::StatusOr<LossSpec> ParseLoss(absl::string_view text) {
   return spec;
 }
 
+std::string LossText(const LossSpec& spec) {
+  const std::string options = absl::StrJoin(spec.options, ",", absl::PairFormatter("="));
+  return options.empty() ? spec.name : absl::StrCat(spec.name, ":", options);
+}
+
 bool IsClassLoss(const LossSpec& spec) {
   const absl::StatusOr<const LossDef*> def = FindLoss(spec.name);
   return def.ok() && (*def)->classes;

@@ -38,6 +38,9 @@ std::vector<std::string> LossNames();
 // Refuses unknown names and options, naming the nearest valid one.
 absl::StatusOr<LossSpec> ParseLoss(absl::string_view text);
 
+// What ParseLoss reads back.
+std::string LossText(const LossSpec& spec);
+
 // Whether the labels are class numbers.
 bool IsClassLoss(const LossSpec& spec);
 

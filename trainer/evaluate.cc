@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/status.h"
 #include "core/device/cpu.h"
@@ -11,6 +12,7 @@
 #include "training_info/author.h"
 #include "training_info/author_graphs.h"
 #include "training_info/library.h"
+#include "training_info/step.h"
 
 namespace onward {
 namespace {
@@ -20,14 +22,47 @@ double ScalarValue(const Tensor& t) {
   return values.ok() && !values->empty() ? values->front() : kNotMeasured;
 }
 
+std::optional<int64_t> IgnoredLabel(const LossSpec& loss) {
+  auto it = loss.options.find("ignore_index");
+  int64_t label = 0;
+  if (it == loss.options.end() || !absl::SimpleAtoi(it->second, &label)) return std::nullopt;
+  return label;
+}
+
 }  // namespace
 
-LossSpec DefaultLoss(const Graph& graph, const std::string& output, bool class_labels) {
-  if (!class_labels) return {"mse", {}};
+LossSpec DefaultLoss(const Graph& graph, const std::string& output, int64_t classes) {
+  if (classes == 0) return {"mse", {}};
   const std::string last = LastOperator(graph, output);
+  const ValueType* type = graph.TypeOf(output);
+  const bool one_score = type != nullptr && type->has_rank &&
+                         (type->rank() == 1 || (type->rank() == 2 && type->dims[1].value == 1));
+  if (one_score && classes <= 2) {
+    if (last == "Sigmoid") return {"bce", {{"logits", "probabilities"}}};
+    return {"bce", {}};
+  }
   if (last == "Softmax") return {"cross_entropy", {{"logits", "probabilities"}}};
   if (last == "LogSoftmax") return {"cross_entropy", {{"logits", "log_probabilities"}}};
   return {"cross_entropy", {}};
+}
+
+std::optional<LossSpec> StoredLoss(const Model& model) {
+  auto loss = ParseLoss(model.Metadata(kMetaLossSpec));
+  return loss.ok() ? std::optional(*std::move(loss)) : std::nullopt;
+}
+
+bool JudgesClasses(const LossSpec& loss) { return IsClassLoss(loss) || loss.name == "bce"; }
+
+Scoring ScoringOf(const LossSpec& loss) {
+  const auto option = [&](const char* name) {
+    auto it = loss.options.find(name);
+    return it == loss.options.end() ? std::string() : it->second;
+  };
+  Scoring scoring;
+  scoring.binary = loss.name == "bce";
+  scoring.classes_last = option("axis") == "-1";
+  if (option("logits") == "probabilities") scoring.kind = ScoreKind::kProbabilities;
+  return scoring;
 }
 
 absl::StatusOr<std::unique_ptr<Evaluator>> Evaluator::Create(Graph graph,
@@ -54,8 +89,8 @@ absl::StatusOr<std::unique_ptr<Evaluator>> Evaluator::Create(Graph graph,
   const bool labelled =
       std::any_of(fields.begin(), fields.end(), [](const FieldInfo& f) { return f.is_label; });
   if (labelled) {
-    const LossSpec loss =
-        options.loss.value_or(DefaultLoss(graph, output, e->data_->classes() > 0));
+    e->loss_spec_ = options.loss.value_or(DefaultLoss(graph, output, e->data_->classes()));
+    const LossSpec& loss = e->loss_spec_;
     GraphBuilder b(&graph, &Operators(), "eval");
     e->label_ = b.UniqueName("label");
     const Expr label = b.Input(e->label_, LabelType(loss, b.Value(output).type()));
@@ -78,12 +113,13 @@ absl::StatusOr<std::unique_ptr<Evaluator>> Evaluator::Create(Graph graph,
 
 void Evaluator::KeepWrong(const Predictions& predictions, const Tensor& labels,
                           const Tensor& images, Evaluation* e) const {
-  if (options_.wrong_examples == 0 || labels.dtype() != DType::kInt64) return;
+  const bool one_each = labels.elements() == images.shape()[0];
+  if (options_.wrong_examples == 0 || labels.dtype() != DType::kInt64 || !one_each) return;
+  const auto actual = labels.values<int64_t>();
   const std::vector<std::string> names = data_->class_names();
   auto name_of = [&](int64_t c) {
     return c >= 0 && c < static_cast<int64_t>(names.size()) ? names[c] : absl::StrCat(c);
   };
-  const auto actual = labels.values<int64_t>();
   for (size_t i = 0; i < predictions.classes.size() && i < actual.size(); ++i) {
     if (predictions.classes[i] == actual[i] ||
         static_cast<int>(e->wrong.size()) >= options_.wrong_examples)
@@ -97,7 +133,8 @@ void Evaluator::KeepWrong(const Predictions& predictions, const Tensor& labels,
 
 absl::StatusOr<Evaluation> Evaluator::Run(Variables* variables, const std::atomic<bool>* cancel) {
   Evaluation result;
-  const bool classes = data_->classes() > 0 && !loss_.empty();
+  const bool classes = !loss_.empty() && JudgesClasses(loss_spec_);
+  const Scoring scoring = ScoringOf(loss_spec_);
   // A data set may lack classes that the model knows: its output says how many there are.
   std::optional<ClassificationMetrics> classification;
   RegressionMetrics regression;
@@ -120,13 +157,15 @@ absl::StatusOr<Evaluation> Evaluator::Run(Variables* variables, const std::atomi
     loss.Add(ScalarValue(outputs.at(loss_)), static_cast<double>(count));
     const Tensor& labels = feeds.at(label_);
     if (classes) {
-      ONWARD_ASSIGN_OR_RETURN(Predictions predictions, Predict(outputs.at(options_.output)));
+      const Tensor& scores = outputs.at(options_.output);
+      ONWARD_ASSIGN_OR_RETURN(const Predictions predictions, Predict(scores, scoring));
       if (!classification.has_value()) {
-        const int64_t scores = outputs.at(options_.output).elements() / std::max<int64_t>(count, 1);
-        classification.emplace(std::max({int64_t{1}, data_->classes(), scores}));
+        classification.emplace(std::max(data_->classes(), ClassesOf(scores.shape(), scoring)),
+                               IgnoredLabel(loss_spec_));
       }
-      ONWARD_RETURN_IF_ERROR(classification->Add(predictions, labels));
-      if (batch[0].shape().rank() > 1) KeepWrong(predictions, labels, batch[0], &result);
+      ONWARD_ASSIGN_OR_RETURN(const Tensor actual, ClassLabels(labels, scoring));
+      ONWARD_RETURN_IF_ERROR(classification->Add(predictions, actual));
+      if (batch[0].shape().rank() > 1) KeepWrong(predictions, actual, batch[0], &result);
     } else {
       ONWARD_RETURN_IF_ERROR(regression.Add(outputs.at(options_.output), labels));
     }
@@ -135,7 +174,8 @@ absl::StatusOr<Evaluation> Evaluator::Run(Variables* variables, const std::atomi
   if (classification.has_value()) {
     result.accuracy = classification->accuracy();
     result.confusion = classification->confusion();
-    result.wrong_total = classification->total() - classification->correct();
+    result.judged = classification->total();
+    result.wrong_total = result.judged - classification->correct();
   } else if (!loss_.empty()) {
     result.mae = regression.mae();
     result.rmse = regression.rmse();

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "core/onnx_io/model.h"
 #include "core/runtime/executor.h"
 #include "losses/loss.h"
 #include "trainer/dataset.h"
@@ -21,7 +22,7 @@ namespace onward {
 
 struct EvaluateOptions {
   std::string output;            // empty: the graph's first
-  std::optional<LossSpec> loss;  // nullopt: from labels and the last operator
+  std::optional<LossSpec> loss;  // nullopt: DefaultLoss
   int64_t batch = 256;
   absl::flat_hash_set<std::string> variables;  // initializers that change
   int wrong_examples = 0;                      // how many to keep for the report
@@ -34,7 +35,8 @@ struct Evaluation {
   double mae = kNotMeasured, rmse = kNotMeasured;
   std::optional<ConfusionMatrix> confusion;
   std::vector<WrongExample> wrong;
-  int64_t wrong_total = 0;
+  // Predictions that were judged, one or more for each example, and the wrong ones.
+  int64_t judged = 0, wrong_total = 0;
 };
 
 class Evaluator {
@@ -53,15 +55,24 @@ class Evaluator {
   std::shared_ptr<const Dataset> data_;
   EvaluateOptions options_;
   std::string label_;
+  LossSpec loss_spec_;
   std::string loss_;
   bool fixed_batch_ = false;
   std::optional<Feeding> feeding_;
   std::unique_ptr<Session> session_;
 };
 
-// The loss that goes with a model and its labels: integer labels give cross
-// entropy, of logits or of what the last operator makes of them; others mse.
-LossSpec DefaultLoss(const Graph& graph, const std::string& output, bool class_labels);
+// The loss that goes with a model and labels of so many classes (0: they are numbers):
+// cross entropy of logits or of what the last operator makes of them, binary where the
+// model has one score for two classes; mse for numbers.
+LossSpec DefaultLoss(const Graph& graph, const std::string& output, int64_t classes);
+
+// The loss that a trainable model says it is trained with, if it does.
+std::optional<LossSpec> StoredLoss(const Model& model);
+
+// Whether such a loss judges classes, and how the scores it takes are read.
+bool JudgesClasses(const LossSpec& loss);
+Scoring ScoringOf(const LossSpec& loss);
 
 }  // namespace onward
 

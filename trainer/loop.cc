@@ -72,14 +72,19 @@ class Loop {
     BatchOptions batches{options_.batch, options_.shuffle, options_.seed, true};
     ONWARD_ASSIGN_OR_RETURN(BatchSource source, BatchSource::Create(data, batches));
     source_.emplace(std::move(source));
-    result_.steps = MetadataInt(model_->model(), kMetaSteps);
     if (options_.resumed) {
+      result_.steps = MetadataInt(model_->model(), kMetaSteps);
       ONWARD_RETURN_IF_ERROR(source_->SetPosition(
           {MetadataInt(model_->model(), kMetaEpoch), MetadataInt(model_->model(), kMetaIndex)}));
     }
     ONWARD_ASSIGN_OR_RETURN(feeding_,
                             Feeding::Create(*data, model_->StepInputs(-1, wanted_), label_));
     classes_ = data->classes();
+    judges_classes_ = classes_ > 0;
+    if (const std::optional<LossSpec> loss = StoredLoss(model_->model())) {
+      judges_classes_ = JudgesClasses(*loss);
+      scoring_ = ScoringOf(*loss);
+    }
     total_ = options_.steps > 0 ? options_.steps : options_.epochs * source_->batches_per_epoch();
     if (eval != nullptr) ONWARD_RETURN_IF_ERROR(PrepareEvaluation(std::move(eval)));
     if (!options_.log.empty()) {
@@ -112,6 +117,7 @@ class Loop {
                             Lower(model_->spec().inference, model_->spec().StateVariables()));
     EvaluateOptions options;
     options.output = model_->model().Metadata(kMetaOutput);
+    options.loss = StoredLoss(model_->model());
     for (const auto& [name, tensor] : model_->variables()) options.variables.insert(name);
     options.wrong_examples = options_.report.empty() ? 0 : kWrongExamples;
     class_names_ = eval->class_names();
@@ -159,10 +165,12 @@ class Loop {
     loss->Add(step.loss);
     auto scores = outputs.find(train_output_);
     auto labels = feeds.find(label_);
-    if (classes_ > 0 && scores != outputs.end() && labels != feeds.end()) {
-      ClassificationMetrics metrics(classes_);
-      if (auto predictions = Predict(scores->second);
-          predictions.ok() && metrics.Add(*predictions, labels->second).ok()) {
+    if (judges_classes_ && scores != outputs.end() && labels != feeds.end()) {
+      const int64_t classes = ClassesOf(scores->second.shape(), scoring_);
+      ClassificationMetrics metrics(std::max(classes_, classes));
+      const auto predictions = Predict(scores->second, scoring_);
+      const auto actual = ClassLabels(labels->second, scoring_);
+      if (predictions.ok() && actual.ok() && metrics.Add(*predictions, *actual).ok()) {
         step.metric = metrics.accuracy();
         accuracy->Add(step.metric);
       }
@@ -215,6 +223,7 @@ class Loop {
     out.SetMetadata(kMetaIndex, absl::StrCat(source_->position().index));
     out.SetMetadata(kMetaDataSeed, absl::StrCat(options_.seed));
     out.SetMetadata(kMetaBatch, absl::StrCat(options_.batch));
+    out.SetMetadata(kMetaShuffle, options_.shuffle ? "1" : "0");
     return WriteModel(out, options_.output);
   }
 
@@ -267,6 +276,8 @@ class Loop {
   std::optional<JsonlFile> log_;
   std::vector<std::string> class_names_;
   int64_t classes_ = 0, total_ = 0, evaluated_at_ = -1;
+  bool judges_classes_ = false;
+  Scoring scoring_;
   double started_ = 0;
   ReportData report_;
   TrainResult result_;

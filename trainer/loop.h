@@ -24,6 +24,7 @@ inline constexpr char kMetaEpoch[] = "onward.data_epoch";
 inline constexpr char kMetaIndex[] = "onward.data_index";
 inline constexpr char kMetaDataSeed[] = "onward.data_seed";
 inline constexpr char kMetaBatch[] = "onward.batch";
+inline constexpr char kMetaShuffle[] = "onward.shuffle";  // 0: examples in their order
 
 struct TrainOptions {
   std::string output;  // where checkpoints go

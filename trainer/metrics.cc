@@ -74,23 +74,30 @@ void SmoothedMean::Add(double value) {
 
 double SmoothedMean::mean() const { return Ratio(sum_, weight_); }
 
-absl::StatusOr<Predictions> Predict(const Tensor& scores, ScoreKind kind) {
+int64_t ClassesOf(const Shape& scores, const Scoring& scoring) {
+  const int64_t classes =
+      scoring.binary || scores.rank() < 2 ? 1 : scores[scoring.classes_last ? scores.rank() - 1 : 1];
+  return classes == 1 ? 2 : classes;
+}
+
+absl::StatusOr<Predictions> Predict(const Tensor& scores, const Scoring& scoring) {
   const Shape& shape = scores.shape();
   if (shape.rank() < 1) return absl::InvalidArgumentError("scores have no axis for the examples");
   ONWARD_ASSIGN_OR_RETURN(const std::vector<double> values, ToDoubles(scores));
   Predictions out;
-  const int64_t classes = shape.rank() == 1 ? 1 : shape[1];
+  const int axis = scoring.classes_last ? shape.rank() - 1 : 1;
+  const int64_t classes = scoring.binary || shape.rank() == 1 ? 1 : shape[axis];
   if (classes == 1) {
-    for (double v : values) PredictBinary(v, kind, &out);
+    for (double v : values) PredictBinary(v, scoring.kind, &out);
     return out;
   }
   if (classes < 1) {
     return absl::InvalidArgumentError(absl::StrCat("scores of shape ", shape.ToString()));
   }
-  const int64_t inner = shape.elements(2, shape.rank());
-  for (int64_t n = 0; n < shape[0]; ++n) {
+  const int64_t inner = shape.elements(axis + 1, shape.rank());
+  for (int64_t n = 0; n < shape.elements(0, axis); ++n) {
     for (int64_t i = 0; i < inner; ++i) {
-      PredictRow({values, n * classes * inner + i, inner, classes}, kind, &out);
+      PredictRow({values, n * classes * inner + i, inner, classes}, scoring.kind, &out);
     }
   }
   return out;
@@ -157,6 +164,14 @@ ClassificationMetrics::ClassificationMetrics(int64_t classes, std::optional<int6
     : ignore_(ignore) {
   auto confusion = ConfusionMatrix::Create(classes);
   if (confusion.ok()) confusion_ = *std::move(confusion);
+}
+
+absl::StatusOr<Tensor> ClassLabels(const Tensor& labels, const Scoring& scoring) {
+  if (!scoring.binary) return labels;
+  ONWARD_ASSIGN_OR_RETURN(const std::vector<double> values, ToDoubles(labels));
+  Tensor classes(DType::kInt64, labels.shape());
+  for (size_t i = 0; i < values.size(); ++i) classes.data<int64_t>()[i] = values[i] > 0.5 ? 1 : 0;
+  return classes;
 }
 
 absl::Status ClassificationMetrics::Add(const Predictions& predictions, const Tensor& labels) {

@@ -55,10 +55,24 @@ enum class ScoreKind {
   kProbabilities,
 };
 
+// How scores are to be read.
+struct Scoring {
+  ScoreKind kind = ScoreKind::kAuto;
+  bool classes_last = false;  // [N, ..., C] instead of [N, C, ...]
+  bool binary = false;        // every score is that of a yes, whatever the shape
+};
+
 // Scores [N, C, ...] give one class per example and trailing position, the
 // lowest index winning ties. With C = 1 or scores [N] there are two classes and
 // the score is the second's; kAuto then means logits.
-absl::StatusOr<Predictions> Predict(const Tensor& scores, ScoreKind kind = ScoreKind::kAuto);
+absl::StatusOr<Predictions> Predict(const Tensor& scores, const Scoring& scoring = {});
+
+// How many classes such scores tell apart.
+int64_t ClassesOf(const Shape& scores, const Scoring& scoring);
+
+// The class numbers that labels stand for: where scores are those of a yes, labels above
+// a half are 1, others 0; else they are class numbers themselves.
+absl::StatusOr<Tensor> ClassLabels(const Tensor& labels, const Scoring& scoring);
 
 // Counts by actual and predicted class.
 class ConfusionMatrix {

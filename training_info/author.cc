@@ -364,6 +364,7 @@ class Author {
     }
     AddTrainingEntry(entry_, &model);
     model.SetMetadata(kMetaLoss, loss_);
+    model.SetMetadata(kMetaLossSpec, LossText(options_.loss));
     model.SetMetadata(kMetaOutput, output_);
     model.SetMetadata(kMetaTrainOutput, train_output_);
     model.SetMetadata(kMetaLabel, label_);

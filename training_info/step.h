@@ -18,6 +18,7 @@ namespace onward {
 // Keys of ModelProto.metadata_props that carry what the standard has no field
 // for.
 inline constexpr char kMetaLoss[] = "onward.loss_value";      // name of the scalar loss
+inline constexpr char kMetaLossSpec[] = "onward.loss";        // what --loss takes
 inline constexpr char kMetaOutput[] = "onward.output_value";  // what the loss compares with labels
 inline constexpr char kMetaTrainOutput[] =
     "onward.training_output_value";  // the same in training mode

@@ -48,7 +48,7 @@ TEST(Predict, TellsProbabilitiesFromLogits) {
   const auto log = Predict(Tensor::FromValues<float>({1, 2}, {std::log(0.25f), std::log(0.75f)}));
   EXPECT_NEAR(log->confidence[0], 0.75f, 1e-6);
   const auto forced =
-      Predict(Tensor::FromValues<float>({1, 2}, {0.25f, 0.75f}), ScoreKind::kLogits);
+      Predict(Tensor::FromValues<float>({1, 2}, {0.25f, 0.75f}), {.kind = ScoreKind::kLogits});
   EXPECT_NEAR(forced->confidence[0], 1 / (1 + std::exp(-0.5)), 1e-6);
 }
 
@@ -56,7 +56,7 @@ TEST(Predict, ReadsOneScoreAsTwoClasses) {
   const auto logits = Predict(Tensor::FromValues<float>({3, 1}, {-2, 0, 2}));
   EXPECT_THAT(logits->classes, ElementsAre(0, 0, 1));
   const auto shares =
-      Predict(Tensor::FromValues<float>({2}, {0.4f, 0.9f}), ScoreKind::kProbabilities);
+      Predict(Tensor::FromValues<float>({2}, {0.4f, 0.9f}), {.kind = ScoreKind::kProbabilities});
   EXPECT_THAT(shares->classes, ElementsAre(0, 1));
   EXPECT_FLOAT_EQ(shares->confidence[0], 0.6f);
 }

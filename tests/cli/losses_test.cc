@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// Training, and evaluation by the loss that a model was trained with.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <cstring>
+#include <ostream>
+#include <random>
+
+#include "core/onnx_io/model.h"
+#include "tests/support/command.h"
+#include "tests/support/scratch.h"
+#include "tests/support/text_model.h"
+#include "trainer/npy.h"
+
+namespace onward {
+namespace {
+
+using testing::HasSubstr;
+
+struct Row {
+  std::string name, model, flags;
+  std::string shown;  // by eval, after training
+  bool by_position = false;
+};
+void PrintTo(const Row& row, std::ostream* out) { *out << row.name; }
+
+constexpr int kExamples = 160, kSize = 4;
+
+class EvalByLoss : public testing::TestWithParam<Row> {
+ protected:
+  // x is random; the label is whether it is positive in the sum, or at every position.
+  void SetUp() override {
+    folder_ = TemporaryFolder();
+    const bool by_position = GetParam().by_position;
+    Tensor x(DType::kFloat, {kExamples, kSize});
+    Tensor y(DType::kInt64, by_position ? Shape{kExamples, kSize} : Shape{kExamples});
+    std::mt19937 random(7);
+    std::normal_distribution<float> normal;
+    for (int i = 0; i < kExamples; ++i) {
+      float sum = 0;
+      for (int j = 0; j < kSize; ++j) {
+        float& v = x.data<float>()[i * kSize + j];
+        v = normal(random);
+        sum += v;
+        if (by_position) y.data<int64_t>()[i * kSize + j] = v > 0 ? 1 : 0;
+      }
+      if (!by_position) y.data<int64_t>()[i] = sum > 0 ? 1 : 0;
+    }
+    ASSERT_TRUE(WriteNpy(folder_ + "/x.npy", x).ok());
+    ASSERT_TRUE(WriteNpy(folder_ + "/y.npy", y).ok());
+    data_ = " --data 'npy:" + folder_ + "/x.npy," + folder_ + "/y.npy' ";
+    ASSERT_TRUE(WriteModel(TextModel(GetParam().model), folder_ + "/m.onnx").ok());
+  }
+  CommandResult Onward(const std::string& arguments) { return RunOnward(ONWARD_BINARY, arguments); }
+  CommandResult Train(const std::string& model, const std::string& flags, const std::string& out) {
+    return Onward("train " + folder_ + "/" + model + data_ + flags +
+                  " --batch 20 --optimizer adamw:lr=0.05 --quiet -o " + folder_ + "/" + out);
+  }
+
+  std::string folder_, data_;
+};
+
+TEST_P(EvalByLoss, TrainsAndEvaluates) {
+  const CommandResult trained = Train("m.onnx", GetParam().flags + " --epochs 30", "t.onnx");
+  ASSERT_EQ(trained.exit_code, 0) << trained.errors;
+  const CommandResult eval = Onward("eval " + folder_ + "/t.onnx" + data_ + "--at-least 0.95");
+  EXPECT_EQ(eval.exit_code, 0) << eval.output << eval.errors;
+  EXPECT_THAT(eval.output, HasSubstr(GetParam().shown));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Losses, EvalByLoss,
+    testing::Values(
+        Row{"OneScoreMeansBinary",
+            "g (float[N, 4] x) => (float[N, 1] y) <float[4, 1] w = {0, 0, 0, 0}> { y = MatMul(x, w) }",
+            "", "of 160 right"},
+        Row{"OneProbability",
+            "g (float[N, 4] x) => (float[N, 1] y) <float[4, 1] w = {0, 0, 0, 0}>"
+            "{ z = MatMul(x, w) y = Sigmoid(z) }",
+            "", "of 160 right"},
+        Row{"ManyYesOrNo",
+            "g (float[N, 4] x) => (float[N, 4] y) <float[4] w = {0, 0, 0, 0}> { y = Mul(x, w) }",
+            "--loss bce", "of 640 right", true},
+        Row{"ClassesLast",
+            "g (float[N, 4] x) => (float[N, 4, 2] y) <float[1, 2] w = {0, 0}, int64[1] last = {2}>"
+            "{ u = Unsqueeze(x, last) y = MatMul(u, w) }",
+            "--loss cross_entropy:axis=-1", "of 640 right", true}),
+    [](const auto& info) { return info.param.name; });
+
+class Again : public EvalByLoss {};
+
+TEST_P(Again, ATrainedFileTrainsOnAndSaysWhatItDoesNotUse) {
+  ASSERT_EQ(Train("m.onnx", "--epochs 2", "t.onnx").exit_code, 0);
+  const CommandResult more = Onward("train " + folder_ + "/t.onnx" + data_ +
+                                    "--loss mse --batch 20 --epochs 1 -o " + folder_ + "/u.onnx");
+  ASSERT_EQ(more.exit_code, 0) << more.errors;
+  EXPECT_THAT(more.output, HasSubstr(": 8 steps"));
+  EXPECT_THAT(more.errors, HasSubstr("--loss not used"));
+}
+
+TEST_P(Again, TheLossIsTheOneItWasTrainedWith) {
+  ASSERT_EQ(Train("m.onnx", "--loss l1 --epochs 1", "t.onnx").exit_code, 0);
+  const CommandResult eval = Onward("eval " + folder_ + "/t.onnx" + data_);
+  double loss = 0, mae = 1;
+  const char* numbers = std::strstr(eval.output.c_str(), "loss ");
+  ASSERT_EQ(std::sscanf(numbers == nullptr ? "" : numbers, "loss %lf, MAE %lf", &loss, &mae), 2)
+      << eval.output << eval.errors;
+  EXPECT_NEAR(loss, mae, 1e-5 * mae);
+}
+
+TEST_P(Again, ResumeKeepsTheOrderOfTheData) {
+  ASSERT_EQ(Train("m.onnx", "--no-shuffle --steps 6", "whole.onnx").exit_code, 0);
+  ASSERT_EQ(Train("m.onnx", "--no-shuffle --steps 3", "parts.onnx").exit_code, 0);
+  ASSERT_EQ(Onward("train " + folder_ + "/m.onnx" + data_ + "--resume --steps 6 --quiet -o " +
+                   folder_ + "/parts.onnx")
+                .exit_code,
+            0);
+  EXPECT_EQ(FileBytes(folder_ + "/whole.onnx"), FileBytes(folder_ + "/parts.onnx"));
+  ASSERT_EQ(Train("m.onnx", "--steps 3", "shuffled.onnx").exit_code, 0);
+  const CommandResult mixed =
+      Onward("train " + folder_ + "/m.onnx" + data_ +
+             "--resume --no-shuffle --steps 6 --quiet -o " + folder_ + "/shuffled.onnx");
+  EXPECT_EQ(mixed.exit_code, 2);
+  EXPECT_THAT(mixed.errors, HasSubstr("leave --no-shuffle out"));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Models, Again,
+    testing::Values(Row{
+        "OneScore",
+        "g (float[N, 4] x) => (float[N, 1] y) <float[4, 1] w = {0, 0, 0, 0}> { y = MatMul(x, w) }",
+        "", ""}));
+
+}  // namespace
+}  // namespace onward
