@@ -286,9 +286,8 @@ absl::StatusOr<std::vector<Finding>> CheckModel(const Model& model) {
   for (Finding& finding : ValidateTraining(spec)) findings.push_back(std::move(finding));
   if (!findings.empty()) return findings;
   ONWARD_ASSIGN_OR_RETURN(Graph typed, InlineFunctions(spec.inference));
-  if (absl::Status s = InferTypes(&typed, Operators()); !s.ok()) {
-    findings.push_back({"bad-types", "graph", std::string(s.message()),
-                        "mend the node's attributes or its inputs' shapes"});
+  for (Finding& finding : CheckTypes(std::move(typed), Operators())) {
+    findings.push_back(std::move(finding));
   }
   CheckGradients(spec, &findings);
   return findings;

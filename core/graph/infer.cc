@@ -3,10 +3,71 @@
 
 #include <optional>
 
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "core/base/status.h"
 #include "core/graph/constant.h"
 
 namespace onward {
+namespace {
+
+bool Contradict(const ValueType& a, const ValueType& b) {
+  if (a.dtype == DType::kUndefined || b.dtype == DType::kUndefined) return false;
+  // An optional sequence has no type of its own here.
+  if (a.kind != ValueType::Kind::kTensor || b.kind != ValueType::Kind::kTensor) return false;
+  if (a.dtype != b.dtype) return true;
+  if (!a.has_rank || !b.has_rank) return false;
+  if (a.rank() != b.rank()) return true;
+  for (int i = 0; i < a.rank(); ++i) {
+    if (a.dims[i].known() && b.dims[i].known() && a.dims[i].value != b.dims[i].value) return true;
+  }
+  return false;
+}
+
+// Types every node in turn. `judge(node, facts, types)` sees what was inferred, or why
+// it could not be, and says whether to go on; then the outputs stay as declared.
+template <typename Judge>
+absl::Status InferNodes(Graph* graph, const OperatorSet& operators, const Judge& judge) {
+  absl::flat_hash_map<std::string, Tensor> constants;
+  for (const NamedType& in : graph->inputs) graph->types[in.name] = in.type;
+  for (const auto& [name, tensor] : graph->initializers) {
+    graph->types[name] = ValueType::Of(tensor.dtype(), tensor.shape());
+    constants.emplace(name, tensor);
+  }
+  std::vector<InputFact> facts;
+  for (const Node& node : graph->nodes) {
+    if (std::optional<Tensor> value = ConstantValue(node))
+      constants.emplace(node.outputs[0], *value);
+    facts.assign(node.inputs.size(), {});
+    for (size_t i = 0; i < facts.size(); ++i) {
+      if (node.inputs[i].empty()) continue;
+      facts[i].type = graph->TypeOf(node.inputs[i]);
+      auto it = constants.find(node.inputs[i]);
+      if (it != constants.end()) facts[i].constant = &it->second;
+    }
+    const absl::StatusOr<std::vector<ValueType>> types =
+        operators.Infer(node, facts, graph->opsets);
+    ONWARD_RETURN_IF_ERROR(judge(node, facts, types));
+    for (size_t i = 0; types.ok() && i < node.outputs.size(); ++i) {
+      const std::string& out = node.outputs[i];
+      if (out.empty()) continue;
+      const ValueType* declared = graph->TypeOf(out);
+      graph->types[out] = declared == nullptr ? (*types)[i] : MergeTypes((*types)[i], *declared);
+    }
+  }
+  for (NamedType& out : graph->outputs) {
+    if (const ValueType* t = graph->TypeOf(out.name)) out.type = MergeTypes(*t, out.type);
+  }
+  return absl::OkStatus();
+}
+
+// The message without the node, which the place names.
+std::string WithoutPlace(const Node& node, const absl::Status& status) {
+  return std::string(absl::StripPrefix(status.message(), node.Describe() + ": "));
+}
+
+}  // namespace
 
 ValueType MergeTypes(const ValueType& inferred, const ValueType& declared) {
   if (inferred.dtype == DType::kUndefined) return declared;
@@ -27,36 +88,38 @@ ValueType MergeTypes(const ValueType& inferred, const ValueType& declared) {
 }
 
 absl::Status InferTypes(Graph* graph, const OperatorSet& operators) {
-  absl::flat_hash_map<std::string, Tensor> constants;
-  for (const NamedType& in : graph->inputs) graph->types[in.name] = in.type;
-  for (const auto& [name, tensor] : graph->initializers) {
-    graph->types[name] = ValueType::Of(tensor.dtype(), tensor.shape());
-    constants.emplace(name, tensor);
-  }
-  std::vector<InputFact> facts;
-  for (const Node& node : graph->nodes) {
-    if (std::optional<Tensor> value = ConstantValue(node))
-      constants.emplace(node.outputs[0], *value);
-    facts.assign(node.inputs.size(), {});
-    for (size_t i = 0; i < facts.size(); ++i) {
-      if (node.inputs[i].empty()) continue;
-      facts[i].type = graph->TypeOf(node.inputs[i]);
-      auto it = constants.find(node.inputs[i]);
-      if (it != constants.end()) facts[i].constant = &it->second;
-    }
-    ONWARD_ASSIGN_OR_RETURN(std::vector<ValueType> types,
-                            operators.Infer(node, facts, graph->opsets));
-    for (size_t i = 0; i < node.outputs.size(); ++i) {
-      const std::string& out = node.outputs[i];
-      if (out.empty()) continue;
-      const ValueType* declared = graph->TypeOf(out);
-      graph->types[out] = declared == nullptr ? types[i] : MergeTypes(types[i], *declared);
-    }
-  }
-  for (NamedType& out : graph->outputs) {
-    if (const ValueType* t = graph->TypeOf(out.name)) out.type = MergeTypes(*t, out.type);
-  }
-  return absl::OkStatus();
+  return InferNodes(graph, operators, [](const Node&, const std::vector<InputFact>&,
+                                         const auto& types) { return types.status(); });
+}
+
+std::vector<Finding> CheckTypes(Graph graph, const OperatorSet& operators) {
+  std::vector<Finding> findings;
+  absl::flat_hash_map<std::string, ValueType> declared(graph.types.begin(), graph.types.end());
+  for (const NamedType& out : graph.outputs) declared.insert_or_assign(out.name, out.type);
+  const auto compare = [&](const Place& place, const std::string& value, const ValueType& inferred) {
+    auto it = declared.find(value);
+    if (it == declared.end() || !Contradict(inferred, it->second)) return;
+    AddFinding("declared-type", place,
+               absl::StrCat("'", value, "' is declared ", it->second.ToString(), ", but it is ",
+                            inferred.ToString()),
+               "correct the declaration, or the node", &findings);
+  };
+  InferNodes(&graph, operators,
+             [&](const Node& node, const std::vector<InputFact>& facts, const auto& types) {
+               const Place place = [&] { return absl::StrCat("graph, ", node.Describe()); };
+               absl::Status status = types.status();
+               if (status.ok()) status = operators.CheckOperands(node, facts, graph.opsets);
+               if (!status.ok()) {
+                 AddFinding("bad-types", place, WithoutPlace(node, status),
+                            "mend the node's attributes or its inputs", &findings);
+               }
+               for (size_t i = 0; types.ok() && i < node.outputs.size(); ++i) {
+                 compare(place, node.outputs[i], (*types)[i]);
+               }
+               return absl::OkStatus();
+             })
+      .IgnoreError();
+  return findings;
 }
 
 }  // namespace onward

@@ -3,15 +3,22 @@
 #ifndef ONWARD_CORE_GRAPH_INFER_H_
 #define ONWARD_CORE_GRAPH_INFER_H_
 
+#include <vector>
+
 #include "absl/status/status.h"
 #include "core/graph/graph.h"
 #include "core/graph/operator_set.h"
+#include "core/graph/verify.h"
 
 namespace onward {
 
 // Fills graph->types. Declared types stay where inference knows less; a
 // contradiction between the two is resolved in favour of inference.
 absl::Status InferTypes(Graph* graph, const OperatorSet& operators);
+
+// Every contradiction in it: nodes that cannot be typed, operands of the wrong element
+// type, declared types that are not what is computed.
+std::vector<Finding> CheckTypes(Graph graph, const OperatorSet& operators);
 
 // `inferred` completed by what `declared` knows in addition.
 ValueType MergeTypes(const ValueType& inferred, const ValueType& declared);

@@ -114,7 +114,9 @@ class OnnxOperators : public OperatorSet {
       return types;
     }
     // Bodies are inferred when they run; here their outputs are unknown.
-    if (node.Is("If") || node.Is("Loop") || node.Is("Scan")) return types;
+    for (const char* op : {"If", "Loop", "Scan", "SequenceMap"}) {
+      if (node.Is(op)) return types;
+    }
     const onnx::OpSchema* schema = FindSchema(node, opsets);
     if (schema == nullptr) return types;
     ONWARD_RETURN_IF_ERROR(CheckListedDimensions(node, inputs));
@@ -129,6 +131,19 @@ class OnnxOperators : public OperatorSet {
     for (size_t i = 0; i < types.size(); ++i) types[i] = TypeFromProto(*context.getOutputType(i));
     CompleteTypes(node, inputs, &types);
     return types;
+  }
+
+  absl::Status CheckOperands(const Node& node, absl::Span<const InputFact> inputs,
+                             const std::map<std::string, int>& opsets) const override {
+    const onnx::OpSchema* schema = FindSchema(node, opsets);
+    if (schema == nullptr || HasUntypedInput(node, inputs)) return absl::OkStatus();
+    NodeContext context(node, inputs);
+    try {
+      schema->CheckInputOutputType(context);
+    } catch (const std::exception& e) {
+      return absl::InvalidArgumentError(absl::StrCat(node.Describe(), ": ", e.what()));
+    }
+    return absl::OkStatus();
   }
 
   absl::StatusOr<std::optional<Function>> FunctionBody(
