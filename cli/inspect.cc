@@ -192,40 +192,6 @@ absl::StatusOr<int> RunInspect(const Args& args) {
   return 0;
 }
 
-std::string GradientKind(const std::string& domain, const std::string& op) {
-  const RuleTable::Entry* rule = DefaultRules().Find(op, domain);
-  if (rule != nullptr) return rule->rule ? "rule" : "zero";
-  return domain == kOnwardDomain ? "body" : "-";
-}
-
-absl::StatusOr<int> RunOps(const Args& args) {
-  const auto& kernels = CpuDevice().kernels().all();
-  if (!args.Has("json"))
-    std::cout << absl::StrFormat("%-40s %-24s %-8s\n", "operator", "cpu kernels", "gradient");
-  for (const auto& [key, entries] : kernels) {
-    const std::string name =
-        key.first.empty() ? key.second : absl::StrCat(key.first, ".", key.second);
-    std::vector<std::string> providers;
-    for (const KernelTable::Entry& e : entries) {
-      if (providers.empty() || providers.back() != e.provider) providers.push_back(e.provider);
-    }
-    if (args.Has("json")) {
-      JsonWriter w;
-      w.BeginObject()
-          .Field("operator", name)
-          .Key("cpu")
-          .Values(providers)
-          .Field("gradient", GradientKind(key.first, key.second))
-          .EndObject();
-      std::cout << w.text() << "\n";
-    } else {
-      std::cout << absl::StrFormat("%-40s %-24s %-8s\n", name, absl::StrJoin(providers, ", "),
-                                   GradientKind(key.first, key.second));
-    }
-  }
-  return 0;
-}
-
 }  // namespace
 
 Command InspectCommand() {
@@ -235,15 +201,6 @@ Command InspectCommand() {
           .flags = {Flag::Switch("json", "print one JSON object")},
           .example = "onward inspect model.onnx",
           .run = RunInspect};
-}
-
-Command OpsCommand() {
-  return {.name = "ops",
-          .summary = "table of operators: kernels and gradients",
-          .arguments = {},
-          .flags = {Flag::Switch("json", "print one JSON object per operator")},
-          .example = "onward ops",
-          .run = RunOps};
 }
 
 }  // namespace onward

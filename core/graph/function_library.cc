@@ -31,6 +31,10 @@ absl::StatusOr<Graph> FunctionLibrary::Instantiate(const Node& call,
     return absl::NotFoundError(absl::StrCat("no function ", call.op_type, " in ai.onward"));
   }
   ONWARD_RETURN_IF_ERROR(CheckCall(*def, call));
+  if (!def->body) {
+    return absl::UnimplementedError(
+        absl::StrCat(call.Describe(), ": has no body; only the compiler makes such calls"));
+  }
   Graph body;
   body.name = call.op_type;
   body.opsets[""] = opset;

@@ -26,6 +26,7 @@ struct FunctionDef {
   using Types = std::function<absl::StatusOr<std::vector<ValueType>>(
       const Node& call, absl::Span<const InputFact> inputs, const OperatorSet& operators,
       const std::map<std::string, int>& opsets)>;
+  // Null: nothing but a kernel computes it. Only the compiler makes such calls.
   Body body;
   // Where neither output_like nor the body can tell (the body may need sizes that
   // are not known yet).

@@ -4,7 +4,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "core/graph/operator_set.h"
 #include "core/graph/pattern.h"
 #include "core/runtime/fuse.h"
@@ -89,12 +88,6 @@ class MaxPoolFuser {
   PatternGraph pattern_;
 };
 
-// How winners lie is the business of the kernels.
-std::vector<Expr> NoBody(GraphBuilder& b, const Node& call, const std::vector<Expr>&) {
-  b.Fail(absl::UnimplementedError(absl::StrCat(call.Describe(), ": only kernels compute this")));
-  return {};
-}
-
 absl::StatusOr<std::vector<ValueType>> TypesOfWinners(const Node& call,
                                                       absl::Span<const InputFact> inputs,
                                                       const OperatorSet& operators,
@@ -123,14 +116,15 @@ void KeepWinnersOfPools(const absl::flat_hash_set<std::string>& keep, Graph* gra
 }
 
 void RegisterWinnerFunctions(FunctionLibrary& library) {
-  library.Add("MaxPoolWinners", {.body = NoBody,
+  // How winners lie is the business of the kernels, so there are no bodies.
+  library.Add("MaxPoolWinners", {.body = nullptr,
                                  .types = TypesOfWinners,
                                  .output_like = {},
                                  .shape_only = {},
                                  .attributes = {},
                                  .required = 1});
   library.Add("MaxPoolWinnersGrad",
-              {.body = NoBody, .output_like = {2}, .shape_only = {2}, .attributes = {}, .required = 3});
+              {.body = nullptr, .output_like = {2}, .shape_only = {2}, .attributes = {}, .required = 3});
 }
 
 }  // namespace onward

@@ -23,6 +23,8 @@ const std::map<std::string, std::string>& NotYet() {
       {"Adagrad", "a step of an optimizer, never inside a loss"},
       {"Adam", "a step of an optimizer, never inside a loss"},
       {"Momentum", "a step of an optimizer, never inside a loss"},
+      {"MaxPoolWinners", "made by the compiler, when gradients are there already"},
+      {"MaxPoolWinnersGrad", "made by the compiler, when gradients are there already"},
   };
   return *reasons;
 }
@@ -36,7 +38,10 @@ const std::map<std::string, std::string>& NoRow() {
 }
 
 bool HasBody(const std::string& op, const std::string& domain) {
-  if (domain == kOnwardDomain) return Functions().Find(op) != nullptr;
+  if (domain == kOnwardDomain) {
+    const FunctionDef* def = Functions().Find(op);
+    return def != nullptr && def->body;
+  }
   Node node;
   node.op_type = op;
   node.domain = domain;

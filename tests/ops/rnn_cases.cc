@@ -54,7 +54,7 @@ std::vector<Arg> First(std::vector<Arg> args, size_t count) {
 std::vector<OpCase> PlainRnnCases() {
   const std::vector<Arg> in = Inputs(1), both = Inputs(1, 2);
   return {
-      Case("RNN", in, Options({})).Outputs(2, {0, 1}).Twice(),
+      Case("RNN", in, Options({})).Outputs(2, {0, 1}),
       Case("RNN_least", First(in, 3), Options({})),
       Case("RNN_last_state", in, Options({})).Outputs(2, {1}),
       Case("RNN_reverse", in, Options({{"direction", "reverse"}})).Outputs(2, {0, 1}),
@@ -91,10 +91,10 @@ std::vector<OpCase> PlainRnnCases() {
 std::vector<OpCase> GruCases() {
   const std::vector<Arg> in = Inputs(3), both = Inputs(3, 2);
   return {
-      Case("GRU", in, Options({})).Outputs(2, {0, 1}).Twice(),
+      Case("GRU", in, Options({})).Outputs(2, {0, 1}),
       Case("GRU_least", First(in, 3), Options({})),
       Case("GRU_last_state", in, Options({})).Outputs(2, {1}),
-      Case("GRU_linear", in, Options({{"linear_before_reset", 1}})).Outputs(2, {0, 1}).Twice(),
+      Case("GRU_linear", in, Options({{"linear_before_reset", 1}})).Outputs(2, {0, 1}),
       Case("GRU_lengths", With(both, 4, Lengths({1, 3})), Options({{"direction", "bidirectional"}}))
           .Outputs(2, {0, 1}),
       Case("GRU_linear_lengths", With(in, 4, Lengths({3, 2})),
@@ -114,7 +114,7 @@ std::vector<OpCase> LstmCases() {
   const Arg peepholes = Real({1, 3 * kHidden}, -1, 1);
   const Arg both_peepholes = Real({2, 3 * kHidden}, -1, 1);
   return {
-      Case("LSTM", in, Options({})).Outputs(3, {0, 1, 2}).Twice(),
+      Case("LSTM", in, Options({})).Outputs(3, {0, 1, 2}),
       Case("LSTM_least", First(in, 3), Options({})),
       Case("LSTM_last_states", in, Options({})).Outputs(3, {1, 2}),
       Case("LSTM_last_cell", in, Options({})).Outputs(3, {2}),
@@ -127,7 +127,7 @@ std::vector<OpCase> LstmCases() {
       Case("LSTM_lengths_peepholes", With(With(both, 4, Lengths({2, 3})), 7, both_peepholes),
            Options({{"direction", "bidirectional"}}))
           .Outputs(3, {0, 1, 2}),
-      Case("LSTM_peepholes", With(in, 7, peepholes), Options({})).Outputs(3, {0, 1, 2}).Twice(),
+      Case("LSTM_peepholes", With(in, 7, peepholes), Options({})).Outputs(3, {0, 1, 2}),
       Case("LSTM_input_forget", in, Options({{"input_forget", 1}})).Outputs(3, {0, 1, 2}),
       Case("LSTM_input_forget_peepholes", With(in, 7, peepholes), Options({{"input_forget", 1}}))
           .Outputs(3, {0, 1, 2}),

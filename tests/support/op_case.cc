@@ -355,7 +355,7 @@ void CheckDeclared(const OpCase& c, bool unknown) {
   const Gradients in_float = Derive(single.graph, single.loss, single.xs);
   ExpectAllNear(Evaluation(in_float.graph, in_float.values).Run(single_feeds), dxs, single.xs,
                 kSinglePrecision, "float gradient");
-  if (c.twice) CheckTwice(built, gradients, feeds, dxs, draws);
+  CheckTwice(built, gradients, feeds, dxs, draws);
 }
 
 Arg MakeArg(Arg::Kind kind, Shape shape, std::vector<double> values) {
@@ -409,10 +409,6 @@ OpCase OpCase::By(std::vector<int> inputs) {
 }
 OpCase OpCase::Unknown(std::vector<int> inputs) {
   unknown = std::move(inputs);
-  return *this;
-}
-OpCase OpCase::Twice() {
-  twice = true;
   return *this;
 }
 OpCase OpCase::DataDependent() {

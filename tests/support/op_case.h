@@ -49,14 +49,12 @@ struct OpCase {
   std::vector<int> used = {0};  // the outputs that the loss depends on
   std::vector<int> by;          // differentiated inputs; empty: every Real
   std::vector<int> unknown;     // checked again with their first dimension unknown
-  bool twice = false;           // second derivatives are checked too
   bool data_dependent = false;  // the shape of the result is known at run time only
   std::string domain = {};
 
   OpCase Outputs(int count, std::vector<int> used_ones);
   OpCase By(std::vector<int> inputs);
   OpCase Unknown(std::vector<int> inputs);
-  OpCase Twice();
   OpCase DataDependent();
   OpCase Own();  // a function of ai.onward
 };
@@ -71,7 +69,7 @@ void PrintTo(const OpCase& c, std::ostream* out);
 //   the gradient agrees with central differences;
 //   it stays the same with Onward's functions inlined, which is then a valid graph of standard
 //   operators;
-//   rows marked so: the gradient of the gradient agrees with central differences.
+//   the gradient of the gradient agrees with central differences.
 void CheckCase(const OpCase& c);
 
 }  // namespace onward

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// onward ops: what is computed and differentiated.
+#include <iostream>
+#include <map>
+#include <vector>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "autograd/rule.h"
+#include "cli/commands.h"
+#include "core/device/cpu.h"
+#include "trainer/jsonl.h"
+#include "training_info/library.h"
+
+namespace onward {
+namespace {
+
+struct OperatorRow {
+  std::vector<std::string> providers, types;  // of kernels, in the order they are tried
+  std::string gradient = "-", second = "-";
+};
+
+void AddOnce(std::string word, std::vector<std::string>* words) {
+  if (!absl::c_linear_search(*words, word)) words->push_back(std::move(word));
+}
+
+// (domain, operator) -> row, for all that has a kernel or a derivative.
+std::map<std::pair<std::string, std::string>, OperatorRow> Rows() {
+  std::map<std::pair<std::string, std::string>, OperatorRow> rows;
+  for (const auto& [key, entries] : CpuDevice().kernels().all()) {
+    OperatorRow& row = rows[key];
+    for (const KernelTable::Entry& entry : entries) {
+      AddOnce(entry.provider, &row.providers);
+      for (const auto type : absl::StrSplit(entry.types, ", ", absl::SkipEmpty())) {
+        AddOnce(std::string(type), &row.types);
+      }
+    }
+    // A function is differentiated through what it is made of.
+    const FunctionDef* def =
+        key.first == kOnwardDomain ? Functions().Find(key.second) : nullptr;
+    if (def != nullptr && def->body) row.gradient = row.second = "body";
+  }
+  for (const auto& [key, entry] : DefaultRules().all()) {
+    OperatorRow& row = rows[key];
+    // Gradients are graphs of operators with rules of their own.
+    row.gradient = entry.rule ? "rule" : "zero";
+    row.second = entry.rule ? "yes" : "zero";
+  }
+  return rows;
+}
+
+absl::StatusOr<int> RunOps(const Args& args) {
+  constexpr char kLine[] = "%-39s  %-8s  %-12s  %-45s  %s\n";
+  const bool json = args.Has("json");
+  if (!json) {
+    std::cout << absl::StrFormat(kLine, "operator", "gradient", "second order", "cpu kernels",
+                                 "types");
+  }
+  for (const auto& [key, row] : Rows()) {
+    const std::string name =
+        key.first.empty() ? key.second : absl::StrCat(key.first, ".", key.second);
+    if (!json) {
+      const auto list = [](const std::vector<std::string>& words) {
+        return words.empty() ? std::string("-") : absl::StrJoin(words, ", ");
+      };
+      std::cout << absl::StrFormat(kLine, name, row.gradient, row.second, list(row.providers),
+                                   list(row.types));
+      continue;
+    }
+    JsonWriter w;
+    w.BeginObject()
+        .Field("operator", name)
+        .Key("cpu")
+        .Values(row.providers)
+        .Key("types")
+        .Values(row.types)
+        .Field("gradient", row.gradient)
+        .Field("second_order", row.second)
+        .EndObject();
+    std::cout << w.text() << "\n";
+  }
+  return 0;
+}
+
+}  // namespace
+
+Command OpsCommand() {
+  return {.name = "ops",
+          .summary = "table of operators: kernels, element types, gradient, second order",
+          .arguments = {},
+          .flags = {Flag::Switch("json", "print one JSON object per operator")},
+          .example = "onward ops",
+          .run = RunOps};
+}
+
+}  // namespace onward
