@@ -220,8 +220,8 @@ absl::Status Tape::ReportObstacles() const {
                                      " neither a gradient rule nor a function body:");
   for (const std::string& obstacle : obstacles_) absl::StrAppend(&message, "\n  ", obstacle);
   absl::StrAppend(&message,
-                  "\nFreeze the variables before these nodes (leave them out of xs), or register a "
-                  "rule with RuleTable::Add.");
+                  "\nFreeze the variables before these nodes, or leave them out of what is derived "
+                  "by.");
   return absl::UnimplementedError(message);
 }
 

@@ -16,6 +16,7 @@
 #include "core/onnx_io/model.h"
 #include "trainer/jsonl.h"
 #include "training_info/author.h"
+#include "training_info/author_graphs.h"
 #include "training_info/import.h"
 #include "training_info/library.h"
 #include "training_info/step.h"
@@ -27,6 +28,7 @@ struct Facts {
   TrainingSpec spec;
   std::map<std::string, int> operators;
   int64_t parameters = 0;
+  Graph graph;  // the inference graph, with weights as initializers
   int64_t parameter_bytes = 0;
   int64_t activation_bytes = 0;  // of values with a known shape
   std::vector<std::string> trainable;
@@ -40,8 +42,11 @@ std::string OpName(const Node& node) {
 absl::StatusOr<Facts> Gather(const Model& model) {
   Facts facts;
   ONWARD_ASSIGN_OR_RETURN(facts.spec, ImportTraining(model));
-  const Graph& graph = facts.spec.inference;
-  for (const Node& node : graph.nodes) ++facts.operators[OpName(node)];
+  for (const Node& node : facts.spec.inference.nodes) ++facts.operators[OpName(node)];
+  // What make-trainable would find.
+  facts.graph = facts.spec.inference;
+  LiftConstants(&facts.graph);
+  const Graph& graph = facts.graph;
   for (const auto& [name, tensor] : graph.initializers) {
     if (!IsFloating(tensor.dtype())) continue;
     facts.parameters += tensor.elements();
@@ -128,7 +133,7 @@ void PrintText(const Model& model, const Facts& f) {
   PrintTraining(model, f.spec);
   std::cout << "would train: " << f.trainable.size() << " initializers\n";
   for (const std::string& name : f.trainable) {
-    const Tensor& t = f.spec.inference.initializers.at(name);
+    const Tensor& t = f.graph.initializers.at(name);
     std::cout << "  " << name << ": " << DTypeName(t.dtype()) << t.shape().ToString() << "\n";
   }
   std::cout << "gradients: "

@@ -10,7 +10,6 @@
 #include "absl/strings/str_join.h"
 #include "autograd/differentiate.h"
 #include "core/base/status.h"
-#include "core/graph/constant.h"
 #include "core/graph/infer.h"
 #include "core/graph/inline.h"
 #include "core/graph/verify.h"
@@ -56,7 +55,10 @@ class Author {
       ONWARD_ASSIGN_OR_RETURN(graph_, RaiseOpset(graph_, kOldestWrittenOpset));
       rewritten_ = true;
     }
-    LiftConstants();
+    if (LiftConstants(&graph_)) {
+      Note("turned weights in Constant nodes into initializers");
+      rewritten_ = true;
+    }
     if (options_.free_batch && FixedBatch(graph_) > 0) {
       Note(absl::StrCat("made the fixed batch size of ", FixedBatch(graph_), " variable"));
       ONWARD_RETURN_IF_ERROR(FreeBatch(&graph_));
@@ -83,26 +85,6 @@ class Author {
   void DropInitializersFromInputs() {
     std::erase_if(graph_.inputs,
                   [&](const NamedType& in) { return graph_.initializers.contains(in.name); });
-  }
-
-  // Models that keep their weights in Constant nodes have nothing to bind until
-  // these are initializers.
-  void LiftConstants() {
-    if (!TrainableInitializers(graph_, graph_.outputs.empty() ? "" : graph_.outputs[0].name)
-             .empty())
-      return;
-    std::vector<Node> nodes;
-    for (Node& node : graph_.nodes) {
-      const std::optional<Tensor> value = ConstantValue(node);
-      if (!value.has_value() || !IsFloating(value->dtype()) || value->shape().rank() == 0) {
-        nodes.push_back(std::move(node));
-        continue;
-      }
-      graph_.initializers.emplace(node.outputs[0], *value);
-      rewritten_ = true;
-    }
-    graph_.nodes = std::move(nodes);
-    if (rewritten_) Note("turned weights in Constant nodes into initializers");
   }
 
   void Unshare() {

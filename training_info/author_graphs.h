@@ -26,6 +26,12 @@ struct TrainingForward {
 // node influences are read from the inference graph instead of copied.
 TrainingForward CopyForward(const Graph& graph, const std::string& output);
 
+// --- constants (lift_constants.cc)
+
+// A model that keeps its weights in Constant nodes has nothing to bind until these are
+// initializers. Makes them so where there is nothing else to train; whether it did.
+bool LiftConstants(Graph* graph);
+
 // --- shared tensors (unshare.cc)
 
 // Gives every reader of a uniformly filled initializer among `names` a copy of
