@@ -73,21 +73,12 @@ void GetTap(const uint8_t* winners, int64_t p, IntVec<float>* tap) {
 template <typename C, typename T = typename C::Element>
 void WinnersPlane(const PoolPlan& plan, bool relu, const T* x, T* y, uint8_t* winners) {
   using Index = typename C::Index;
-  const auto floor = C::Of(relu ? T{0} : LowestValue<T>());
+  const auto zero = C::Of(T{0});
   ForWindows(plan, [&](int64_t out, const PoolWindow& window) {
-    auto best = C::Of(LowestValue<T>());
-    Index winner{}, tap{};
-    ForTaps(plan, window, [&](int64_t p) {
-      const auto v = C::Get(x, p);
-      const auto larger = Exceeds(v, best);
-      best = larger ? v : best;
-      winner = larger ? tap : winner;
-      tap += 1;
-    });
-    C::Put(y, out, best);
+    const Winner<C> winner = FindWinner<C>(plan, window, x);
+    C::Put(y, out, winner.best);
     // What Relu's gradient stops; it stops NaN too.
-    if (relu) winner = best > floor ? winner : Index{} + kNoTap;
-    PutTap(winners, out, winner);
+    PutTap(winners, out, relu ? (winner.best > zero ? winner.tap : Index{} + kNoTap) : winner.tap);
   });
 }
 
@@ -95,16 +86,10 @@ void WinnersPlane(const PoolPlan& plan, bool relu, const T* x, T* y, uint8_t* wi
 // to be zero before.
 template <typename C, bool kTiled, typename T = typename C::Element>
 void WinnersGradPlane(const PoolPlan& plan, const T* dy, const uint8_t* winners, T* dx) {
-  using Index = typename C::Index;
   ForWindows(plan, [&](int64_t out, const PoolWindow& window) {
-    const auto gradient = C::Get(dy, out);
-    Index winner, tap{};
+    typename C::Index winner;
     GetTap(winners, out, &winner);
-    ForTaps(plan, window, [&](int64_t p) {
-      const auto part = winner == tap ? gradient : C::Of(T{0});
-      C::Put(dx, p, kTiled ? part : C::Get(dx, p) + part);
-      tap += 1;
-    });
+    GiveToTap<C, !kTiled>(plan, window, C::Get(dy, out), winner, dx);
   });
 }
 

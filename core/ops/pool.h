@@ -137,27 +137,47 @@ void MaxPlane(const PoolPlan& plan, const T* x, T* y) {
   });
 }
 
-// dx has to be zero at the start. The gradient of a window goes to its first
-// largest element.
+// The first largest element of a window and which of its taps that is.
+template <typename C>
+struct Winner {
+  typename C::Value best;
+  typename C::Index tap;
+};
+
+template <typename C, typename T = typename C::Element>
+inline __attribute__((always_inline)) Winner<C> FindWinner(const PoolPlan& plan,
+                                                           const PoolWindow& window, const T* x) {
+  Winner<C> winner{C::Of(LowestValue<T>()), {}};
+  typename C::Index tap{};
+  ForTaps(plan, window, [&](int64_t p) {
+    const auto v = C::Get(x, p);
+    const auto larger = Exceeds(v, winner.best);
+    winner.best = larger ? v : winner.best;
+    winner.tap = larger ? tap : winner.tap;
+    tap += 1;
+  });
+  return winner;
+}
+
+// Gives the gradient of a window to one of its taps: added to what dx holds there, or,
+// where no two windows share a position, written.
+template <typename C, bool kAdd, typename T = typename C::Element>
+inline __attribute__((always_inline)) void GiveToTap(const PoolPlan& plan, const PoolWindow& window,
+                                                     typename C::Value gradient,
+                                                     typename C::Index winner, T* dx) {
+  typename C::Index tap{};
+  ForTaps(plan, window, [&](int64_t p) {
+    const auto part = winner == tap ? gradient : C::Of(T{0});
+    C::Put(dx, p, kAdd ? C::Get(dx, p) + part : part);
+    tap += 1;
+  });
+}
+
+// dx has to be zero at the start.
 template <typename C, typename T = typename C::Element>
 void MaxGradPlane(const PoolPlan& plan, const T* dy, const T* x, T* dx) {
-  using Index = typename C::Index;
   ForWindows(plan, [&](int64_t out, const PoolWindow& window) {
-    auto best = C::Of(LowestValue<T>());
-    Index winner{}, tap{};
-    ForTaps(plan, window, [&](int64_t p) {
-      const auto v = C::Get(x, p);
-      const auto larger = Exceeds(v, best);
-      best = larger ? v : best;
-      winner = larger ? tap : winner;
-      tap += 1;
-    });
-    const auto gradient = C::Get(dy, out);
-    tap = Index{};
-    ForTaps(plan, window, [&](int64_t p) {
-      C::Put(dx, p, C::Get(dx, p) + (winner == tap ? gradient : C::Of(T{0})));
-      tap += 1;
-    });
+    GiveToTap<C, true>(plan, window, C::Get(dy, out), FindWinner<C>(plan, window, x).tap, dx);
   });
 }
 
