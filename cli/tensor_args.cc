@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <iostream>
+#include <set>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -121,6 +123,8 @@ std::string FileNameFor(const std::string& value) {
     if (!absl::ascii_isalnum(static_cast<unsigned char>(c)) && c != '.' && c != '_' && c != '-')
       c = '_';
   }
+  // File systems take 255 bytes, endings and temporary files' names included.
+  name.resize(std::min<size_t>(name.size(), 200));
   return name.empty() || name[0] == '.' ? "_" + name : name;
 }
 
@@ -130,9 +134,17 @@ absl::Status WriteOutputs(const TensorMap& outputs, const std::string& folder) {
   if (error)
     return absl::InvalidArgumentError(
         absl::StrCat("cannot create folder '", folder, "': ", error.message()));
+  std::set<std::string> taken;
   for (const auto& [name, tensor] : outputs) {
+    const std::string wanted = FileNameFor(name);
+    std::string file = wanted;
+    for (int n = 2; !taken.insert(file).second; ++n) file = absl::StrCat(wanted, "_", n);
+    if (file != wanted) {
+      std::cerr << "note: output '" << name << "' is written as " << file << ".npy, since "
+                << wanted << ".npy is another\n";
+    }
     ONWARD_RETURN_IF_ERROR(
-        WriteNpy((std::filesystem::path(folder) / (FileNameFor(name) + ".npy")).string(), tensor));
+        WriteNpy((std::filesystem::path(folder) / (file + ".npy")).string(), tensor));
   }
   return absl::OkStatus();
 }

@@ -27,10 +27,10 @@ absl::StatusOr<Tensor> ReadTensor(const std::string& path);
 std::string Summary(const Tensor& tensor);
 
 // A file name for a value: everything but letters, digits, '.', '_' and '-'
-// becomes '_'.
+// becomes '_'; the first 200 of them.
 std::string FileNameFor(const std::string& value);
 
-// Writes each as DIR/<name>.npy.
+// Writes each as DIR/<name>.npy; a name that is taken gets a number, with a note.
 absl::Status WriteOutputs(const TensorMap& outputs, const std::string& folder);
 
 }  // namespace onward
