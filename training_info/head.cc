@@ -1,10 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cmath>
+#include <optional>
 #include <random>
 
 #include "absl/strings/str_cat.h"
 #include "core/base/status.h"
+#include "core/graph/builder.h"
+#include "core/graph/constant.h"
+#include "core/graph/verify.h"
 #include "training_info/author_graphs.h"
+#include "training_info/library.h"
 
 namespace onward {
 namespace {
@@ -18,57 +24,103 @@ Node* Producer(Graph* graph, const std::string& value) {
   return nullptr;
 }
 
-// The classifier's weight and bias among the initializers, and the axis of each
-// that counts classes.
+int64_t Readers(const Graph& graph, const std::string& value) {
+  int64_t readers = 0;
+  for (const Node& node : graph.nodes) {
+    readers += std::count(node.inputs.begin(), node.inputs.end(), value);
+  }
+  return readers;
+}
+
+// The classifier: a node, its weight (input 1) and its bias, and the axis of each that
+// counts classes.
 struct Head {
-  std::string weight, bias;
-  int weight_axis = 0, bias_axis = 0;
+  Node* node = nullptr;
+  Tensor weight;
+  int weight_axis = 0;
+  Node* bias_node = nullptr;
+  int bias_input = 0;
 };
 
-bool IsInitializer(const Graph& graph, const std::string& name) {
-  return graph.initializers.contains(name);
+std::optional<Tensor> ConstantOf(Graph* graph, const std::string& value) {
+  auto it = graph->initializers.find(value);
+  if (it != graph->initializers.end()) return it->second;
+  const Node* node = Producer(graph, value);
+  return node == nullptr ? std::nullopt : ConstantValue(*node);
+}
+
+// A weight among the initializers, or one that a node reads in another shape (as CNTK's
+// models and tied embeddings have it). Of the latter only the shape matters: it is
+// replaced.
+std::optional<Tensor> WeightOf(Graph* graph, const std::string& value) {
+  auto it = graph->initializers.find(value);
+  if (it != graph->initializers.end()) return it->second;
+  Node* node = Producer(graph, value);
+  if (node == nullptr || !node->HasInput(0)) return std::nullopt;
+  it = graph->initializers.find(node->inputs[0]);
+  if (it == graph->initializers.end()) return std::nullopt;
+  const Tensor& source = it->second;
+  if (node->Is("Transpose") && source.shape().rank() == 2) {
+    return Tensor::Zeros(source.dtype(), {source.shape()[1], source.shape()[0]});
+  }
+  if (!node->Is("Reshape") || !node->HasInput(1)) return std::nullopt;
+  const std::optional<Tensor> sizes = ConstantOf(graph, node->inputs[1]);
+  if (!sizes.has_value() || sizes->dtype() != DType::kInt64 || sizes->elements() != 2) {
+    return std::nullopt;
+  }
+  const int64_t columns = sizes->values<int64_t>()[1];
+  if (columns < 1 || source.elements() % columns != 0) return std::nullopt;
+  return Tensor::Zeros(source.dtype(), {source.elements() / columns, columns});
+}
+
+// Whether a node hands on the classifier's scores, each for itself or all of an example
+// together. A Reshape does where it restores a shape, as the old form of Softmax does.
+bool HandsOn(Graph* graph, const Node& node) {
+  for (const char* op : {"Softmax", "LogSoftmax", "Sigmoid", "Relu", "Identity", "Flatten",
+                         "Squeeze"}) {
+    if (node.Is(op)) return true;
+  }
+  if (!node.Is("Reshape") || !node.HasInput(1)) return false;
+  const Node* target = Producer(graph, node.inputs[1]);
+  return target != nullptr && target->Is("Shape");
 }
 
 absl::StatusOr<Head> FindHead(Graph* graph, const std::string& output) {
   Head head;
   std::string value = output;
-  for (int hops = 0; hops < 16; ++hops) {
+  constexpr int kMostHops = 16;
+  for (int hops = 0; hops < kMostHops; ++hops) {
     Node* node = Producer(graph, value);
     if (node == nullptr) break;
-    if (node->Is("Gemm") && IsInitializer(*graph, node->inputs[1])) {
-      head.weight = node->inputs[1];
-      head.weight_axis = node->Int("transB", 0) ? 0 : 1;
-      if (node->HasInput(2) && IsInitializer(*graph, node->inputs[2])) head.bias = node->inputs[2];
-    } else if (node->Is("MatMul") && IsInitializer(*graph, node->inputs[1])) {
-      head.weight = node->inputs[1];
-      head.weight_axis = graph->initializers.at(head.weight).shape().rank() - 1;
-    } else if (node->Is("Conv") && IsInitializer(*graph, node->inputs[1]) &&
-               node->Int("group", 1) == 1) {
-      head.weight = node->inputs[1];
-      head.weight_axis = 0;
-      if (node->HasInput(2) && IsInitializer(*graph, node->inputs[2])) head.bias = node->inputs[2];
-    } else if (node->Is("Add")) {
-      const int side = IsInitializer(*graph, node->inputs[1])   ? 1
-                       : IsInitializer(*graph, node->inputs[0]) ? 0
-                                                                : -1;
-      if (side < 0) break;
-      head.bias = node->inputs[side];
-      value = node->inputs[1 - side];
-      continue;
-    } else if (node->Is("Softmax") || node->Is("LogSoftmax") || node->Is("Identity") ||
-               node->Is("Flatten") || node->Is("Squeeze")) {
-      value = node->inputs[0];
+    const auto is_bias = [&](int i) {
+      return node->HasInput(i) && graph->initializers.contains(node->inputs[i]);
+    };
+    if (node->Is("Add") && head.bias_node == nullptr && (is_bias(0) || is_bias(1))) {
+      head.bias_node = node;
+      head.bias_input = is_bias(1) ? 1 : 0;
+      value = node->inputs[1 - head.bias_input];
       continue;
     }
-    break;
+    const bool conv = node->Is("Conv") && node->Int("group", 1) == 1;
+    if (node->Is("Gemm") || node->Is("MatMul") || conv) {
+      const std::optional<Tensor> weight = WeightOf(graph, node->inputs[1]);
+      if (!weight.has_value() || weight->shape().rank() < 2) break;
+      const int last = weight->shape().rank() - 1;
+      head.weight = *weight;
+      head.weight_axis = conv || (node->Is("Gemm") && node->Int("transB", 0) != 0) ? 0 : last;
+      if (head.bias_node == nullptr && is_bias(2)) {
+        head.bias_node = node;
+        head.bias_input = 2;
+      }
+      head.node = node;
+      return head;
+    }
+    if (!HandsOn(graph, *node)) break;
+    value = node->inputs[0];
   }
-  if (head.weight.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "no classifier was found before '", output,
-        "': --head replaces a last MatMul, Gemm or Conv whose weight is an initializer"));
-  }
-  if (!head.bias.empty()) head.bias_axis = graph->initializers.at(head.bias).shape().rank() - 1;
-  return head;
+  return absl::InvalidArgumentError(absl::StrCat(
+      "no classifier was found before '", output,
+      "': --head replaces a last MatMul, Gemm or Conv whose weight is an initializer"));
 }
 
 Tensor NewWeight(const Tensor& old, int axis, int64_t classes, bool zero, std::mt19937_64* random) {
@@ -96,22 +148,40 @@ absl::StatusOr<std::vector<std::string>> ReplaceHead(Graph* graph, const std::st
   ONWARD_ASSIGN_OR_RETURN(Head head, FindHead(graph, output));
   std::mt19937_64 random(seed);
   std::vector<std::string> replaced;
-  auto replace = [&](const std::string& name, int axis, bool zero) {
-    Tensor& old = graph->initializers.at(name);
+  // Puts a fresh tensor where the node reads `old`: under its name, or, where others
+  // read that too or it is computed, under a new one.
+  auto replace = [&](Node* node, int input, const Tensor& old, int axis, bool zero) {
+    const std::string was = node->inputs[input];
     if (old.dtype() != DType::kFloat && old.dtype() != DType::kDouble) {
       return absl::UnimplementedError(
-          absl::StrCat("--head: '", name, "' is ", DTypeName(old.dtype())));
+          absl::StrCat("--head: '", was, "' is ", DTypeName(old.dtype())));
     }
-    old = NewWeight(old, axis, classes, zero, &random);
-    graph->types[name] = ValueType::Of(old.dtype(), old.shape());
+    std::string name = was;
+    if (!graph->initializers.contains(was) || Readers(*graph, was) > 1) {
+      name = GraphBuilder(graph, &Operators(), "head").UniqueName(was + "__head");
+      node->inputs[input] = name;
+    }
+    Tensor fresh = NewWeight(old, axis, classes, zero, &random);
+    graph->types[name] = ValueType::Of(fresh.dtype(), fresh.shape());
+    graph->initializers.insert_or_assign(name, std::move(fresh));
     for (NamedType& in : graph->inputs) {
       if (in.name == name) in.type = graph->types[name];
     }
     replaced.push_back(name);
     return absl::OkStatus();
   };
-  ONWARD_RETURN_IF_ERROR(replace(head.weight, head.weight_axis, false));
-  if (!head.bias.empty()) ONWARD_RETURN_IF_ERROR(replace(head.bias, head.bias_axis, true));
+  ONWARD_RETURN_IF_ERROR(replace(head.node, 1, head.weight, head.weight_axis, false));
+  if (head.bias_node != nullptr) {
+    const Tensor bias = graph->initializers.at(head.bias_node->inputs[head.bias_input]);
+    ONWARD_RETURN_IF_ERROR(
+        replace(head.bias_node, head.bias_input, bias, bias.shape().rank() - 1, true));
+  }
+  std::vector<std::string> outputs;
+  for (const NamedType& out : graph->outputs) outputs.push_back(out.name);
+  // Old files list initializers among the inputs.
+  std::erase_if(graph->inputs,
+                [&](const NamedType& in) { return graph->initializers.contains(in.name); });
+  Prune(graph, outputs);
   // Declared types downstream of the head no longer hold.
   for (auto it = graph->types.begin(); it != graph->types.end();) {
     const bool source = graph->IsInput(it->first) || graph->initializers.contains(it->first);
