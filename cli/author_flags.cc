@@ -61,8 +61,8 @@ std::string TwiceNote(const Model& model, const AuthorOptions& options) {
   if (!fits) return "";
   return absl::StrCat("output '", output, "' is already a ", last, ", and ", options.loss.name,
                       " applies ", binary ? "sigmoid" : "softmax", " to it again; ",
-                      options.loss.name, ":logits=",
-                      last == "LogSoftmax" ? "log_probabilities" : "probabilities",
+                      options.loss.name,
+                      ":logits=", last == "LogSoftmax" ? "log_probabilities" : "probabilities",
                       " takes it for what it is");
 }
 

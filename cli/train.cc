@@ -67,9 +67,10 @@ void NoteUnusedFlags(const Args& args, const Model& model) {
     if (args.Has(flag.name)) unused.push_back(absl::StrCat("--", flag.name));
   }
   if (unused.empty()) return;
-  std::cerr << "note: " << absl::StrJoin(unused, ", ") << " not used: '" << model.path()
-            << "' says itself how it is trained; `onward export` makes a plain model of it, to begin "
-               "with others\n";
+  std::cerr
+      << "note: " << absl::StrJoin(unused, ", ") << " not used: '" << model.path()
+      << "' says itself how it is trained; `onward export` makes a plain model of it, to begin "
+         "with others\n";
 }
 
 std::vector<ReportSetting> Settings(const Args& args, const Dataset& data,
@@ -185,8 +186,8 @@ absl::StatusOr<int> RunTrain(const Args& args) {
   options.shuffle = resume ? StoredNumber(model, kMetaShuffle, !args.Has("no-shuffle")) != 0
                            : !args.Has("no-shuffle");
   if (options.shuffle && args.Has("no-shuffle")) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--resume goes on shuffling, as '", output, "' began; leave --no-shuffle out"));
+    return absl::InvalidArgumentError(absl::StrCat("--resume goes on shuffling, as '", output,
+                                                   "' began; leave --no-shuffle out"));
   }
   if (model.has_training() && !args.Has("quiet")) NoteUnusedFlags(args, model);
   ONWARD_ASSIGN_OR_RETURN(model, TrainableModel(args, *data, options.batch, std::move(model)));
@@ -290,19 +291,21 @@ Command TrainCommand() {
 }
 
 Command EvalCommand() {
-  return {.name = "eval",
-          .summary = "loss and accuracy (or error) over a data set",
-          .arguments = {{"MODEL", "an .onnx file"}},
-          .flags = {Flag::Value("data", "SPEC", DataSpecHelp()).Required(),
-                    Flag::Value("loss", "LOSS", "which loss to report; by default the one it was trained with, or from the labels"),
-                    Flag::Value("train-output", "NAME",
-                                "the model output to judge; the first by default"),
-                    Flag::Count("batch", "N", "examples at a time", 1).Default("256"),
-                    Flag::Number("at-least", "A", "exit 1 if the accuracy (0 to 1) is below this",
-                                 0, 1),
-                    Flag::Switch("json", "print one JSON object")},
-          .example = "onward eval model.onnx --data mnist:DIR",
-          .run = RunEval};
+  return {
+      .name = "eval",
+      .summary = "loss and accuracy (or error) over a data set",
+      .arguments = {{"MODEL", "an .onnx file"}},
+      .flags =
+          {Flag::Value("data", "SPEC", DataSpecHelp()).Required(),
+           Flag::Value(
+               "loss", "LOSS",
+               "which loss to report; by default the one it was trained with, or from the labels"),
+           Flag::Value("train-output", "NAME", "the model output to judge; the first by default"),
+           Flag::Count("batch", "N", "examples at a time", 1).Default("256"),
+           Flag::Number("at-least", "A", "exit 1 if the accuracy (0 to 1) is below this", 0, 1),
+           Flag::Switch("json", "print one JSON object")},
+      .example = "onward eval model.onnx --data mnist:DIR",
+      .run = RunEval};
 }
 
 }  // namespace onward

@@ -75,8 +75,9 @@ void SmoothedMean::Add(double value) {
 double SmoothedMean::mean() const { return Ratio(sum_, weight_); }
 
 int64_t ClassesOf(const Shape& scores, const Scoring& scoring) {
-  const int64_t classes =
-      scoring.binary || scores.rank() < 2 ? 1 : scores[scoring.classes_last ? scores.rank() - 1 : 1];
+  const int64_t classes = scoring.binary || scores.rank() < 2
+                              ? 1
+                              : scores[scoring.classes_last ? scores.rank() - 1 : 1];
   return classes == 1 ? 2 : classes;
 }
 

@@ -76,8 +76,8 @@ std::optional<Tensor> WeightOf(Graph* graph, const std::string& value) {
 // Whether a node hands on the classifier's scores, each for itself or all of an example
 // together. A Reshape does where it restores a shape, as the old form of Softmax does.
 bool HandsOn(Graph* graph, const Node& node) {
-  for (const char* op : {"Softmax", "LogSoftmax", "Sigmoid", "Relu", "Identity", "Flatten",
-                         "Squeeze"}) {
+  for (const char* op :
+       {"Softmax", "LogSoftmax", "Sigmoid", "Relu", "Identity", "Flatten", "Squeeze"}) {
     if (node.Is(op)) return true;
   }
   if (!node.Is("Reshape") || !node.HasInput(1)) return false;

@@ -82,8 +82,8 @@ void ParallelFor(int64_t n, int64_t grain, const Body& body, Walk walk = Walk::k
   }
   const int64_t ranges = std::min({n, worth, threads * kItemsPerThread});
   ParallelItems(
-      ranges, threads,
-      [&](int64_t i, int64_t) { body(n * i / ranges, n * (i + 1) / ranges); }, walk);
+      ranges, threads, [&](int64_t i, int64_t) { body(n * i / ranges, n * (i + 1) / ranges); },
+      walk);
 }
 
 }  // namespace onward

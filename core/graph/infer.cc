@@ -88,15 +88,17 @@ ValueType MergeTypes(const ValueType& inferred, const ValueType& declared) {
 }
 
 absl::Status InferTypes(Graph* graph, const OperatorSet& operators) {
-  return InferNodes(graph, operators, [](const Node&, const std::vector<InputFact>&,
-                                         const auto& types) { return types.status(); });
+  return InferNodes(
+      graph, operators,
+      [](const Node&, const std::vector<InputFact>&, const auto& types) { return types.status(); });
 }
 
 std::vector<Finding> CheckTypes(Graph graph, const OperatorSet& operators) {
   std::vector<Finding> findings;
   absl::flat_hash_map<std::string, ValueType> declared(graph.types.begin(), graph.types.end());
   for (const NamedType& out : graph.outputs) declared.insert_or_assign(out.name, out.type);
-  const auto compare = [&](const Place& place, const std::string& value, const ValueType& inferred) {
+  const auto compare = [&](const Place& place, const std::string& value,
+                           const ValueType& inferred) {
     auto it = declared.find(value);
     if (it == declared.end() || !Contradict(inferred, it->second)) return;
     AddFinding("declared-type", place,

@@ -22,7 +22,6 @@
 namespace onward::direct {
 namespace {
 
-
 // One channel block of some images, `*_image` apart.
 struct Images {
   const float* dy;

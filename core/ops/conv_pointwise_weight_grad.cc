@@ -22,7 +22,6 @@
 namespace onward::direct {
 namespace {
 
-
 // Some pixels of some images, from the first one on.
 struct Pixels {
   const float* dy;

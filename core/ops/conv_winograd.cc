@@ -85,7 +85,7 @@ class WinogradConv {
   // Transformed weights [K/16][position][C][16].
   void TransformWeights(const float* w, float* u) const {
     ParallelItems(k_blocks_, parts_,
-             [&](int64_t k, int64_t) { TransformBlock(w, k, u + k * u_block_); });
+                  [&](int64_t k, int64_t) { TransformBlock(w, k, u + k * u_block_); });
   }
   void SetConstantWeights(std::shared_ptr<const Tensor> u) { constant_ = std::move(u); }
 
@@ -139,7 +139,7 @@ class WinogradConv {
   void RunFewTiles(const Arguments& a) const {
     float* v = At<float>(a.workspace, shared_at_);
     ParallelItems(p_.in_channels / kLane, parts_,
-             [&](int64_t c, int64_t) { TransformTiles(a.x, 0, blocks_.count(), c, v); });
+                  [&](int64_t c, int64_t) { TransformTiles(a.x, 0, blocks_.count(), c, v); });
     ParallelItems(k_blocks_, parts_, [&](int64_t k, int64_t part) {
       float* own = PartAt(a, part, operand_at_);
       if (constant_ == nullptr) TransformBlock(a.w, k, own);

@@ -3,8 +3,6 @@
 // channel blocks are pooled 8 channels at a time, in the layout they come in.
 // oneDNN's max pool is not used: it drops NaN, which would hide a diverging
 // model, and its gradient needs a forward pass of its own.
-#include "core/ops/pool_planes.h"
-
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -15,6 +13,7 @@
 #include "core/base/status.h"
 #include "core/ops/adapt.h"
 #include "core/ops/onednn.h"
+#include "core/ops/pool_planes.h"
 #include "core/ops/register.h"
 #include "core/ops/type_list.h"
 

@@ -302,8 +302,9 @@ void Sgemm::RunPart(const Part& part, const Operands& operands, void* workspace)
                                 &epilogue,
                                 epilogue.bias == nullptr ? nullptr : epilogue.bias + j + jj,
                                 epilogue.residual == nullptr ? nullptr : epilogue.residual + at};
-            const Rows a_block = packs_a ? Rows{a_packed + ii / block_rows_ * kRows * depth, 1, true}
-                                         : Rows{a.data + (i + ii) * a.row + p, a.row, false};
+            const Rows a_block = packs_a
+                                     ? Rows{a_packed + ii / block_rows_ * kRows * depth, 1, true}
+                                     : Rows{a.data + (i + ii) * a.row + p, a.row, false};
             if (width == kColumns) {
               MultiplyRows(height, a_block, b_block(jj), depth, target);
             } else {

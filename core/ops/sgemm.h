@@ -55,7 +55,7 @@ class Sgemm {
   void RunPart(const Part& part, const Operands& operands, void* workspace) const;
 
   int64_t m_, n_, k_;
-  int64_t block_rows_;  // of results held in registers: as even as m allows
+  int64_t block_rows_;                        // of results held in registers: as even as m allows
   int64_t row_parts_ = 1, column_parts_ = 1;  // one for each thread
 };
 

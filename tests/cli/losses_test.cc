@@ -74,7 +74,8 @@ INSTANTIATE_TEST_SUITE_P(
     Losses, EvalByLoss,
     testing::Values(
         Row{"OneScoreMeansBinary",
-            "g (float[N, 4] x) => (float[N, 1] y) <float[4, 1] w = {0, 0, 0, 0}> { y = MatMul(x, w) }",
+            "g (float[N, 4] x) => (float[N, 1] y) <float[4, 1] w = {0, 0, 0, 0}> { y = MatMul(x, "
+            "w) }",
             "", "of 160 right"},
         Row{"OneProbability",
             "g (float[N, 4] x) => (float[N, 1] y) <float[4, 1] w = {0, 0, 0, 0}>"

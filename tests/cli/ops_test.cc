@@ -16,11 +16,12 @@ TEST(Ops, TellsKernelsTypesAndDerivatives) {
     EXPECT_THAT(table.output.substr(0, table.output.find('\n')), HasSubstr(column));
   }
   const CommandResult json = RunOnward(ONWARD_BINARY, "ops --json");
-  for (const char* row :
-       {R"({"operator":"Floor","cpu":["reference"],"types":["float","double","float16","bfloat16"],)"
-        R"("gradient":"zero","second_order":"zero"})",
-        R"({"operator":"Einsum","cpu":[],"types":[],"gradient":"rule","second_order":"yes"})",
-        R"("gradient":"body","second_order":"body"})"}) {
+  for (
+      const char* row :
+      {R"({"operator":"Floor","cpu":["reference"],"types":["float","double","float16","bfloat16"],)"
+       R"("gradient":"zero","second_order":"zero"})",
+       R"({"operator":"Einsum","cpu":[],"types":[],"gradient":"rule","second_order":"yes"})",
+       R"("gradient":"body","second_order":"body"})"}) {
     EXPECT_THAT(json.output, HasSubstr(row));
   }
 }

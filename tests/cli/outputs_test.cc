@@ -14,7 +14,8 @@ namespace {
 
 TEST(Outputs, EveryOneGetsAFileOfItsOwn) {
   const std::string folder = TemporaryFolder(), longest(300, 'a');
-  Model model = TextModel("g (float x) => (float p, float q, float l) { p = Neg(x) q = Floor(x) l = Exp(x) }");
+  Model model = TextModel(
+      "g (float x) => (float p, float q, float l) { p = Neg(x) q = Floor(x) l = Exp(x) }");
   auto* graph = model.proto().mutable_graph();
   const std::vector<std::string> names = {"a/b", "a_b", longest};
   for (int i = 0; i < 3; ++i) {
@@ -22,8 +23,8 @@ TEST(Outputs, EveryOneGetsAFileOfItsOwn) {
     graph->mutable_output(i)->set_name(names[i]);
   }
   ASSERT_TRUE(WriteModel(model, folder + "/m.onnx").ok());
-  const CommandResult run =
-      RunOnward(ONWARD_BINARY, "run " + folder + "/m.onnx --input x=-2 --output-dir " + folder + "/out");
+  const CommandResult run = RunOnward(
+      ONWARD_BINARY, "run " + folder + "/m.onnx --input x=-2 --output-dir " + folder + "/out");
   ASSERT_EQ(run.exit_code, 0) << run.errors;
   EXPECT_THAT(run.errors, testing::HasSubstr("'a_b' is written as a_b_2.npy"));
   EXPECT_EQ(*ReadNpy(folder + "/out/a_b.npy").value().data<float>(), 2);

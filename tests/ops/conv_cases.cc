@@ -12,10 +12,8 @@ std::vector<OpCase> PlainCases() {
       Case("Conv_no_bias", {Real({1, 2, 4, 4}), Real({2, 2, 3, 3})}),
       Case("Conv_pointwise", {Real({2, 3, 2, 2}), Real({4, 3, 1, 1}), Real({4})}).Unknown({0}),
       Case("Conv_pads", {Real({1, 2, 3, 4}), Real({2, 2, 3, 3}), Real({2})},
-           {{"pads", List{1, 0, 2, 1}}})
-          ,
-      Case("Conv_strides", {Real({1, 2, 6, 5}), Real({2, 2, 2, 3})}, {{"strides", List{2, 3}}})
-          ,
+           {{"pads", List{1, 0, 2, 1}}}),
+      Case("Conv_strides", {Real({1, 2, 6, 5}), Real({2, 2, 2, 3})}, {{"strides", List{2, 3}}}),
       Case("Conv_strides_uncovered", {Real({1, 1, 6, 6}), Real({1, 1, 2, 2})},
            {{"strides", List{3, 3}}}),
       Case("Conv_dilations", {Real({1, 1, 6, 6}), Real({2, 1, 2, 2})},
@@ -26,8 +24,7 @@ std::vector<OpCase> PlainCases() {
             {"pads", List{1, 1, 0, 1}},
             {"strides", List{2, 2}}}),
       Case("Conv_groups", {Real({2, 4, 3, 3}), Real({6, 2, 2, 2}), Real({6})}, {{"group", 2}})
-          .Unknown({0})
-          ,
+          .Unknown({0}),
       Case("Conv_depthwise", {Real({1, 3, 4, 4}), Real({3, 1, 3, 3}), Real({3})},
            {{"group", 3}, {"pads", List{1, 1, 1, 1}}})
           .Unknown({0}),
@@ -43,8 +40,7 @@ std::vector<OpCase> PlainCases() {
       Case("Conv_valid", {Real({1, 1, 4, 4}), Real({1, 1, 2, 2})}, {{"auto_pad", "VALID"}}),
       Case("Conv_1d", {Real({2, 2, 6}), Real({3, 2, 3}), Real({3})},
            {{"pads", List{1, 1}}, {"strides", List{2}}})
-          .Unknown({0})
-          ,
+          .Unknown({0}),
       Case("Conv_3d", {Real({1, 2, 3, 3, 3}), Real({2, 2, 2, 2, 2}), Real({2})},
            {{"pads", List{1, 0, 0, 0, 1, 0}}}),
       Case("Conv_3d_strides", {Real({1, 1, 4, 3, 4}), Real({1, 1, 2, 1, 2})},
@@ -55,12 +51,9 @@ std::vector<OpCase> PlainCases() {
 
 std::vector<OpCase> TransposedCases() {
   return {
-      Case("ConvTranspose", {Real({2, 2, 3, 3}), Real({2, 3, 2, 3}), Real({3})})
-          .Unknown({0})
-          ,
+      Case("ConvTranspose", {Real({2, 2, 3, 3}), Real({2, 3, 2, 3}), Real({3})}).Unknown({0}),
       Case("ConvTranspose_strides", {Real({1, 2, 3, 2}), Real({2, 1, 3, 2})},
-           {{"strides", List{2, 3}}})
-          ,
+           {{"strides", List{2, 3}}}),
       Case("ConvTranspose_pads", {Real({1, 1, 3, 3}), Real({1, 2, 3, 3}), Real({2})},
            {{"pads", List{1, 0, 0, 1}}, {"strides", List{2, 2}}}),
       Case("ConvTranspose_output_padding", {Real({1, 1, 3, 3}), Real({1, 1, 3, 3})},

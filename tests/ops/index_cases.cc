@@ -16,8 +16,7 @@ std::vector<OpCase> IndexCases() {
       Case("GatherND", {Real({3, 4}), Fed({3, 2}, {0, 1, 2, 3, 0, 1})}),
       Case("GatherND_slices", {Real({3, 4}), Fed({2, 1}, {2, -1})}),
       Case("GatherND_batch", {Real({2, 3, 2}), Fed({2, 1}, {1, 0})}, {{"batch_dims", 1}}),
-      Case("ScatterElements", {Real({3, 3}), Fed({2, 3}, {1, 0, 2, 0, 2, 1}), Real({2, 3})})
-          ,
+      Case("ScatterElements", {Real({3, 3}), Fed({2, 3}, {1, 0, 2, 0, 2, 1}), Real({2, 3})}),
       Case("ScatterElements_axis", {Real({2, 5}), Fed({2, 2}, {1, 3, 0, -1}), Real({2, 2})},
            {{"axis", 1}}),
       Case("ScatterElements_add", {Real({3, 3}), Fed({2, 3}, {1, 0, 2, 1, 0, 2}), Real({2, 3})},

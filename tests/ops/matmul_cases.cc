@@ -19,8 +19,7 @@ std::vector<OpCase> MatMulCases() {
       Case("Gemm_no_bias", {Real({2, 3}), Real({3, 4})}),
       Case("Gemm_trans_a", {Real({3, 2}), Real({3, 4}), Real({2, 4})}, {{"transA", 1}}),
       Case("Gemm_trans_b", {Real({2, 3}), Real({4, 3}), Real({4})}, {{"transB", 1}}).Unknown({0}),
-      Case("Gemm_both", {Real({3, 2}), Real({4, 3}), Real({2, 1})}, {{"transA", 1}, {"transB", 1}})
-          ,
+      Case("Gemm_both", {Real({3, 2}), Real({4, 3}), Real({2, 1})}, {{"transA", 1}, {"transB", 1}}),
       Case("Gemm_factors", {Real({2, 3}), Real({3, 4}), Real({1, 4})},
            {{"alpha", 0.5}, {"beta", 2.0}}),
       Case("Gemm_all", {Real({3, 2}), Real({4, 3}), Real({})},

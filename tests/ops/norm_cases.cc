@@ -7,8 +7,7 @@ namespace {
 std::vector<OpCase> NormalizationCases() {
   return {
       Case("BatchNormalization", {Real({2, 3, 2}), Real({3}), Real({3}), Real({3}), Positive({3})})
-          .Unknown({0})
-          ,
+          .Unknown({0}),
       Case("BatchNormalization_epsilon",
            {Real({2, 2, 2, 2}), Real({2}), Real({2}), Real({2}), Positive({2})},
            {{"epsilon", 0.1}}),
@@ -19,8 +18,7 @@ std::vector<OpCase> NormalizationCases() {
            {{"training_mode", 1}})
           .Outputs(3, {0})
           .By({0, 1, 2})
-          .Unknown({0})
-          ,
+          .Unknown({0}),
       Case("BatchNormalization_training_matrix",
            {Real({4, 2}), Real({2}), Real({2}), Real({2}), Positive({2})},
            {{"epsilon", 0.01}, {"training_mode", 1}})
@@ -30,8 +28,7 @@ std::vector<OpCase> NormalizationCases() {
            {Real({4, 2, 3}), Real({2}), Real({2}), Real({2}), Positive({2})},
            {{"epsilon", 0.01}, {"momentum", 0.7}, {"training_mode", 1}})
           .Outputs(3, {0, 1, 2})
-          .Unknown({0})
-          ,
+          .Unknown({0}),
       Case("BatchNormalization_running_only",
            {Real({4, 2}), Real({2}), Real({2}), Real({2}), Positive({2})}, {{"training_mode", 1}})
           .Outputs(3, {1, 2})
@@ -45,8 +42,7 @@ std::vector<OpCase> NormalizationCases() {
       Case("InstanceNormalization_planes", {Real({1, 2, 2, 3}), Real({2}), Real({2})},
            {{"epsilon", 0.1}}),
       Case("GroupNormalization", {Real({2, 4, 2}), Real({4}), Real({4})}, {{"num_groups", 2}})
-          .Unknown({0})
-          ,
+          .Unknown({0}),
       Case("GroupNormalization_planes", {Real({1, 4, 2, 2}), Real({4}), Real({4})},
            {{"epsilon", 0.1}, {"num_groups", 4}}),
       Case("RMSNormalization", {Real({3, 4}), Real({4})}).Unknown({0}),

@@ -9,8 +9,7 @@ using List = std::vector<int64_t>;
 std::vector<OpCase> MaxCases() {
   return {
       Case("MaxPool", {Real({2, 2, 4, 4})}, {{"kernel_shape", List{2, 2}}, {"strides", List{2, 2}}})
-          .Unknown({0})
-          ,
+          .Unknown({0}),
       Case("MaxPool_overlap", {Real({1, 2, 5, 4})}, {{"kernel_shape", List{3, 2}}}),
       Case("MaxPool_pads", {Real({1, 1, 5, 5})},
            {{"kernel_shape", List{3, 3}}, {"pads", List{1, 1, 1, 1}}, {"strides", List{2, 2}}}),
@@ -39,8 +38,7 @@ std::vector<OpCase> MeanCases() {
   return {
       Case("AveragePool", {Real({2, 2, 4, 4})},
            {{"kernel_shape", List{2, 2}}, {"strides", List{2, 2}}})
-          .Unknown({0})
-          ,
+          .Unknown({0}),
       Case("AveragePool_overlap", {Real({1, 2, 5, 4})}, {{"kernel_shape", List{3, 2}}}),
       Case("AveragePool_pads", {Real({1, 1, 5, 5})},
            {{"kernel_shape", List{3, 3}}, {"pads", List{1, 1, 0, 1}}, {"strides", List{2, 2}}}),

@@ -178,10 +178,12 @@ TEST(MakeTrainable, HeadsInTheirVariousForms) {
     Tensor x;
   };
   for (const Form& form : std::vector<Form>{
-           {"m (float[N, 4] x) => (float[N, 2] y) <float[2, 2, 2] W = {1, 2, 3, 4, 5, 6, 7, 8}, int64[2] s = {4, 2}>"
+           {"m (float[N, 4] x) => (float[N, 2] y) <float[2, 2, 2] W = {1, 2, 3, 4, 5, 6, 7, 8}, "
+            "int64[2] s = {4, 2}>"
             "{ w = Reshape(W, s) y = MatMul(x, w) }",
             "(w__head)", Tensor::Zeros(DType::kFloat, {3, 4})},
-           {"m (int64[N] x) => (float[N, 3] y) <float[3, 2] W = {1, 2, 3, 4, 5, 6}, float[3] b = {0, 0, 0}>"
+           {"m (int64[N] x) => (float[N, 3] y) <float[3, 2] W = {1, 2, 3, 4, 5, 6}, float[3] b = "
+            "{0, 0, 0}>"
             "{ h = Gather(W, x) w = Transpose(W) p = MatMul(h, w) y = Add(p, b) }",
             "(w__head, b)", Int64s({0, 1, 2})},
            {"m (float[N, 2] x) => (float[N, 2] y) <float[2, 2] W = {1, 2, 3, 4}>"
