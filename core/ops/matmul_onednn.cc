@@ -62,14 +62,14 @@ DnnlDesc ResultDesc(const ValueSpec& value, const Shape& shape, Layout* layout) 
   return OperandDesc({value.dtype, shape, value.layout, nullptr}, layout);
 }
 
-// Where the own product beats oneDNN's, by measurement: with a B that is packed once,
-// where the work is not worth a second thread, and for long sums, most of all if the
-// left matrix lies in columns.
+// Where the own product is at least as fast as oneDNN's, by measurement: with a B that
+// is packed once, where the work is not worth a second thread, and for all but short
+// sums and narrow results; most of all if the left matrix lies in columns.
 bool OwnProductPays(const Product& p, bool constant_b) {
   if (p.c.get_ndims() != 2) return false;
   const dnnl::memory::dims a = p.a.get_dims(), c = p.c.get_dims();
   if (constant_b || Sgemm::IsSmall(c[0], c[1], a[1])) return true;
-  return a[1] >= 512 && c[0] >= 128 && c[1] >= 128;
+  return a[1] >= 128 && c[0] >= 32 && c[1] >= 32;
 }
 
 Kernel MakeOwnProduct(const KernelRequest& r, const Product& p, int a, int b) {
