@@ -101,7 +101,7 @@ void TopKLanes(const TopKShape& s, int64_t k, const T* x, T* values, int64_t* in
   }
   const int64_t grain = std::max<int64_t>(1, 4096 / std::max<int64_t>(1, s.n));
   ParallelFor(s.outer * s.inner, grain, [&](int64_t begin, int64_t end) {
-    Scratch& t = scratch[omp_get_thread_num() % scratch.size()];
+    Scratch& t = scratch[ThreadNumber() % scratch.size()];
     for (int64_t l = begin; l < end; ++l) {
       const int64_t o = l / s.inner, i = l % s.inner;
       const T* from = x + o * s.n * s.inner + i;

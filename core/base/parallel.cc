@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/base/parallel.h"
+
+#include <omp.h>
+
+#include <algorithm>
+#include <atomic>
+
+#include "absl/container/inlined_vector.h"
+
+namespace onward {
+namespace {
+
+// Items [begin, end) of one thread, and how many of them are taken; a cache line each.
+struct alignas(64) WorkShare {
+  std::atomic<int64_t> taken{0};
+  int64_t begin = 0, end = 0;
+};
+
+}  // namespace
+
+int Threads() { return omp_get_max_threads(); }
+void SetThreads(int n) { omp_set_num_threads(n); }
+int ThreadNumber() { return omp_get_thread_num(); }
+
+void ParallelItems(int64_t n, int64_t slots, ItemBody body, Walk walk) {
+  slots = omp_in_parallel() ? 1 : std::min(slots, n);
+  if (slots <= 1) {
+    for (int64_t i = 0; i < n; ++i) body(walk == Walk::kForwards ? i : n - 1 - i, 0);
+    return;
+  }
+  absl::InlinedVector<WorkShare, 16> shares(slots);
+  for (int64_t s = 0; s < slots; ++s) {
+    shares[s].begin = n * s / slots;
+    shares[s].end = n * (s + 1) / slots;
+  }
+#pragma omp parallel num_threads(static_cast <int>(slots))
+  {
+    const int64_t slot = omp_get_thread_num();
+    for (int64_t s = 0; s < slots; ++s) {
+      WorkShare& share = shares[(slot + s) % slots];
+      while (true) {
+        const int64_t taken = share.taken.fetch_add(1, std::memory_order_relaxed);
+        if (taken >= share.end - share.begin) break;
+        body(walk == Walk::kForwards ? share.begin + taken : share.end - 1 - taken, slot);
+      }
+    }
+  }
+}
+
+void ParallelFor(int64_t n, int64_t grain, RangeBody body, Walk walk) {
+  if (n <= 0) return;
+  const int64_t worth = (n - 1) / std::max<int64_t>(grain, 1) + 1;
+  const int64_t threads = omp_in_parallel() ? 1 : std::min<int64_t>(Threads(), worth);
+  if (threads <= 1) return body(0, n);
+  const int64_t ranges = std::min({n, worth, threads * kItemsPerThread});
+  ParallelItems(
+      ranges, threads, [&](int64_t i, int64_t) { body(n * i / ranges, n * (i + 1) / ranges); },
+      walk);
+}
+
+}  // namespace onward
