@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "core/base/status.h"
+#include "core/graph/infer.h"
 #include "losses/definition.h"
 
 namespace onward {
@@ -106,13 +107,7 @@ absl::Status CheckShapes(const LossDef& def, const LossSpec& spec, const Expr& o
     return absl::OkStatus();
   }
   // Broadcasting [N] against [N, 1] would quietly compare every pair.
-  bool fits = expected.rank() == label.rank();
-  for (int i = 0; fits && i < label.rank(); ++i) {
-    const Dim& want = expected.dims[i];
-    const Dim& got = label.type().dims[i];
-    fits = !want.known() || !got.known() || want.value == got.value;
-  }
-  return fits ? absl::OkStatus() : bad(label, expected.ToString());
+  return ShapesFit(expected, label.type()) ? absl::OkStatus() : bad(label, expected.ToString());
 }
 
 }  // namespace

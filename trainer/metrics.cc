@@ -19,6 +19,14 @@ double Ratio(double a, double b) { return b == 0 ? kNan : a / b; }
 
 double Sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 
+int ClassAxis(const Shape& scores, const Scoring& scoring) {
+  return scoring.classes_last ? scores.rank() - 1 : 1;
+}
+
+int64_t ScoresOfPrediction(const Shape& scores, const Scoring& scoring) {
+  return scoring.binary || scores.rank() < 2 ? 1 : scores[ClassAxis(scores, scoring)];
+}
+
 // One class per row of C scores at `stride`.
 struct Row {
   const std::vector<double>& scores;
@@ -75,9 +83,7 @@ void SmoothedMean::Add(double value) {
 double SmoothedMean::mean() const { return Ratio(sum_, weight_); }
 
 int64_t ClassesOf(const Shape& scores, const Scoring& scoring) {
-  const int64_t classes = scoring.binary || scores.rank() < 2
-                              ? 1
-                              : scores[scoring.classes_last ? scores.rank() - 1 : 1];
+  const int64_t classes = ScoresOfPrediction(scores, scoring);
   return classes == 1 ? 2 : classes;
 }
 
@@ -86,8 +92,8 @@ absl::StatusOr<Predictions> Predict(const Tensor& scores, const Scoring& scoring
   if (shape.rank() < 1) return absl::InvalidArgumentError("scores have no axis for the examples");
   ONWARD_ASSIGN_OR_RETURN(const std::vector<double> values, ToDoubles(scores));
   Predictions out;
-  const int axis = scoring.classes_last ? shape.rank() - 1 : 1;
-  const int64_t classes = scoring.binary || shape.rank() == 1 ? 1 : shape[axis];
+  const int axis = ClassAxis(shape, scoring);
+  const int64_t classes = ScoresOfPrediction(shape, scoring);
   if (classes == 1) {
     for (double v : values) PredictBinary(v, scoring.kind, &out);
     return out;

@@ -146,6 +146,9 @@ Tensor NewWeight(const Tensor& old, int axis, int64_t classes, bool zero, std::m
 absl::StatusOr<std::vector<std::string>> ReplaceHead(Graph* graph, const std::string& output,
                                                      int64_t classes, uint64_t seed) {
   ONWARD_ASSIGN_OR_RETURN(Head head, FindHead(graph, output));
+  // Old files list initializers among the inputs.
+  std::erase_if(graph->inputs,
+                [&](const NamedType& in) { return graph->initializers.contains(in.name); });
   std::mt19937_64 random(seed);
   std::vector<std::string> replaced;
   // Puts a fresh tensor where the node reads `old`: under its name, or, where others
@@ -164,9 +167,6 @@ absl::StatusOr<std::vector<std::string>> ReplaceHead(Graph* graph, const std::st
     Tensor fresh = NewWeight(old, axis, classes, zero, &random);
     graph->types[name] = ValueType::Of(fresh.dtype(), fresh.shape());
     graph->initializers.insert_or_assign(name, std::move(fresh));
-    for (NamedType& in : graph->inputs) {
-      if (in.name == name) in.type = graph->types[name];
-    }
     replaced.push_back(name);
     return absl::OkStatus();
   };
@@ -178,9 +178,6 @@ absl::StatusOr<std::vector<std::string>> ReplaceHead(Graph* graph, const std::st
   }
   std::vector<std::string> outputs;
   for (const NamedType& out : graph->outputs) outputs.push_back(out.name);
-  // Old files list initializers among the inputs.
-  std::erase_if(graph->inputs,
-                [&](const NamedType& in) { return graph->initializers.contains(in.name); });
   Prune(graph, outputs);
   // Declared types downstream of the head no longer hold.
   for (auto it = graph->types.begin(); it != graph->types.end();) {

@@ -195,12 +195,7 @@ void CheckBindingTypes(const TrainingSpec& spec, int k, const Graph& graph,
     const ValueType* value = graph.TypeOf(b.value);
     if (variable == nullptr || value == nullptr || value->dtype == DType::kUndefined) continue;
     const ValueType expected = ValueType::Of(variable->dtype(), variable->shape());
-    bool fits =
-        value->dtype == expected.dtype && (!value->has_rank || value->rank() == expected.rank());
-    for (int i = 0; fits && value->has_rank && i < expected.rank(); ++i) {
-      fits = !value->dims[i].known() || value->dims[i].value == expected.dims[i].value;
-    }
-    if (fits) continue;
+    if (value->dtype == expected.dtype && ShapesFit(*value, expected)) continue;
     f->push_back({"type-mismatch", Place(k, what),
                   absl::StrCat("'", b.variable, "' is ", expected.ToString(), ", but '", b.value,
                                "' is ", value->ToString()),

@@ -16,13 +16,7 @@ bool Contradict(const ValueType& a, const ValueType& b) {
   if (a.dtype == DType::kUndefined || b.dtype == DType::kUndefined) return false;
   // An optional sequence has no type of its own here.
   if (a.kind != ValueType::Kind::kTensor || b.kind != ValueType::Kind::kTensor) return false;
-  if (a.dtype != b.dtype) return true;
-  if (!a.has_rank || !b.has_rank) return false;
-  if (a.rank() != b.rank()) return true;
-  for (int i = 0; i < a.rank(); ++i) {
-    if (a.dims[i].known() && b.dims[i].known() && a.dims[i].value != b.dims[i].value) return true;
-  }
-  return false;
+  return a.dtype != b.dtype || !ShapesFit(a, b);
 }
 
 // Types every node in turn. `judge(node, facts, types)` sees what was inferred, or why
@@ -68,6 +62,15 @@ std::string WithoutPlace(const Node& node, const absl::Status& status) {
 }
 
 }  // namespace
+
+bool ShapesFit(const ValueType& a, const ValueType& b) {
+  if (!a.has_rank || !b.has_rank) return true;
+  if (a.rank() != b.rank()) return false;
+  for (int i = 0; i < a.rank(); ++i) {
+    if (a.dims[i].known() && b.dims[i].known() && a.dims[i].value != b.dims[i].value) return false;
+  }
+  return true;
+}
 
 ValueType MergeTypes(const ValueType& inferred, const ValueType& declared) {
   if (inferred.dtype == DType::kUndefined) return declared;

@@ -20,6 +20,9 @@ absl::Status InferTypes(Graph* graph, const OperatorSet& operators);
 // type, declared types that are not what is computed.
 std::vector<Finding> CheckTypes(Graph graph, const OperatorSet& operators);
 
+// Whether both can be the shape of one tensor; what is unknown fits everything.
+bool ShapesFit(const ValueType& a, const ValueType& b);
+
 // `inferred` completed by what `declared` knows in addition.
 ValueType MergeTypes(const ValueType& inferred, const ValueType& declared);
 
