@@ -23,6 +23,11 @@ int Threads() { return omp_get_max_threads(); }
 void SetThreads(int n) { omp_set_num_threads(n); }
 int ThreadNumber() { return omp_get_thread_num(); }
 
+int64_t ItemsFor(int64_t pieces, int64_t threads) {
+  constexpr int64_t kItemsPerThread = 4;
+  return threads <= 1 ? 1 : std::clamp(pieces, threads, threads * kItemsPerThread);
+}
+
 void ParallelItems(int64_t n, int64_t slots, ItemBody body, Walk walk) {
   slots = omp_in_parallel() ? 1 : std::min(slots, n);
   if (slots <= 1) {
@@ -53,7 +58,7 @@ void ParallelFor(int64_t n, int64_t grain, RangeBody body, Walk walk) {
   const int64_t worth = (n - 1) / std::max<int64_t>(grain, 1) + 1;
   const int64_t threads = omp_in_parallel() ? 1 : std::min<int64_t>(Threads(), worth);
   if (threads <= 1) return body(0, n);
-  const int64_t ranges = std::min({n, worth, threads * kItemsPerThread});
+  const int64_t ranges = ItemsFor(std::min(n, worth), threads);
   ParallelItems(
       ranges, threads, [&](int64_t i, int64_t) { body(n * i / ranges, n * (i + 1) / ranges); },
       walk);

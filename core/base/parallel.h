@@ -18,8 +18,9 @@ void SetThreads(int n);
 // Of the calling thread in its team, from 0.
 int ThreadNumber();
 
-// Pieces per thread that let threads help each other without costing much.
-inline constexpr int64_t kItemsPerThread = 4;
+// How many items to make of work that falls into so many pieces: one for each thread,
+// and up to four where the pieces allow it, so that threads can help each other.
+int64_t ItemsFor(int64_t pieces, int64_t threads);
 
 // In which order a thread goes through its share. Where a tensor is too large for the
 // caches, they hold the end that was written last, and whoever reads the result begins

@@ -205,7 +205,7 @@ class Depthwise {
   void Run(const ConvArguments& a) const {
     const bool by_images = p_.batch % threads_ == 0 || p_.batch >= 8 * threads_;
     const int64_t pieces = by_images ? p_.batch : p_.blocks;
-    const int64_t parts = threads_ == 1 ? 1 : std::min(pieces, threads_ * kItemsPerThread);
+    const int64_t parts = ItemsFor(pieces, threads_);
     ParallelItems(parts, threads_, [&](int64_t part, int64_t) {
       const int64_t begin = pieces * part / parts, end = pieces * (part + 1) / parts;
       if (by_images) {

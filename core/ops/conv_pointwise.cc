@@ -141,7 +141,7 @@ class Pointwise {
         chunks_(batch, pixels),
         threads_(batch * pixels * in * out < kSmallWork ? 1 : Threads()),
         by_channels_(out > batch * pixels || chunks_.units() < threads_),
-        parts_(threads_ == 1 ? 1 : PartsFor(by_channels_ ? tiles_ : chunks_.chunks())) {}
+        parts_(ItemsFor(by_channels_ ? tiles_ : chunks_.chunks(), threads_)) {}
 
   size_t weights_size() const { return in_blocks_ * out_blocks_ * kLane * kLane; }
 
@@ -166,10 +166,6 @@ class Pointwise {
   }
 
  private:
-  // Enough that threads can help each other, each worth its while.
-  int64_t PartsFor(int64_t pieces) const {
-    return std::clamp(pieces, threads_, threads_ * kItemsPerThread);
-  }
   // Tiles have two blocks; the last one has one more if their number is odd.
   int Width(int64_t tile) const {
     return static_cast<int>(tile + 1 < tiles_ ? 2 : out_blocks_ - 2 * tile);

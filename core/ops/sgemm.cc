@@ -242,14 +242,11 @@ void Sgemm::RunPacked(StridedMatrix a, const std::vector<float>& b, float* c,
 // little of the packing.
 void Sgemm::RunParts(const Operands& operands) const {
   const int64_t row_blocks = CeilDiv(m_, block_rows_), column_blocks = CeilDiv(n_, kColumns);
-  const auto pieces = [&](int64_t parts, int64_t blocks, int64_t fewest) {
-    return std::clamp(blocks / fewest, parts, parts * kItemsPerThread);
-  };
   int64_t rows = row_parts_, columns = column_parts_;
-  if (threads() > 1 && column_parts_ > 1 && !operands.packs_a()) {
-    columns = pieces(column_parts_, column_blocks, 2);
-  } else if (threads() > 1 && row_parts_ > 1) {
-    rows = pieces(row_parts_, row_blocks, operands.packed != nullptr ? 2 : kRowBlocks);
+  if (column_parts_ > 1 && !operands.packs_a()) {
+    columns = ItemsFor(column_blocks / 2, column_parts_);
+  } else {
+    rows = ItemsFor(row_blocks / (operands.packed != nullptr ? 2 : kRowBlocks), row_parts_);
   }
   ParallelItems(rows * columns, threads(), [&](int64_t item, int64_t slot) {
     const int64_t r = item / columns, c = item % columns;
