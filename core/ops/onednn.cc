@@ -152,10 +152,7 @@ DnnlDesc PlainDesc(const Shape& shape) {
 
 DnnlDesc AnyDesc(const Shape& shape) { return DnnlDesc(DnnlDims(shape), kF32, DnnlTag::any); }
 
-int PreferredBlock() {
-  static const bool wide = dnnl::get_effective_cpu_isa() >= dnnl::cpu_isa::avx512_core;
-  return wide ? 16 : 8;
-}
+int PreferredBlock() { return 8; }
 
 DnnlDesc BlockedDesc(const Shape& shape, int block) {
   if (block == 1) return PlainDesc(shape);
