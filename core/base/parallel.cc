@@ -5,11 +5,21 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 
 #include "absl/container/inlined_vector.h"
+#include "core/base/stall_guard.h"
 
 namespace onward {
 namespace {
+
+int64_t Now() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+thread_local StallGuard stall_guard;
 
 // Items [begin, end) of one thread, and how many of them are taken; a cache line each.
 struct alignas(64) WorkShare {
@@ -30,7 +40,8 @@ int64_t ItemsFor(int64_t pieces, int64_t threads) {
 
 void ParallelItems(int64_t n, int64_t slots, ItemBody body, Walk walk) {
   slots = omp_in_parallel() ? 1 : std::min(slots, n);
-  if (slots <= 1) {
+  const int64_t begin = slots <= 1 ? 0 : Now();
+  if (slots <= 1 || stall_guard.Alone(begin)) {
     for (int64_t i = 0; i < n; ++i) body(walk == Walk::kForwards ? i : n - 1 - i, 0);
     return;
   }
@@ -39,6 +50,7 @@ void ParallelItems(int64_t n, int64_t slots, ItemBody body, Walk walk) {
     shares[s].begin = n * s / slots;
     shares[s].end = n * (s + 1) / slots;
   }
+  int64_t own_end = begin;
 #pragma omp parallel num_threads(static_cast <int>(slots))
   {
     const int64_t slot = omp_get_thread_num();
@@ -50,7 +62,9 @@ void ParallelItems(int64_t n, int64_t slots, ItemBody body, Walk walk) {
         body(walk == Walk::kForwards ? share.begin + taken : share.end - 1 - taken, slot);
       }
     }
+    if (slot == 0) own_end = Now();
   }
+  stall_guard.Record(begin, own_end, Now());
 }
 
 void ParallelFor(int64_t n, int64_t grain, RangeBody body, Walk walk) {
