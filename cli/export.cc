@@ -69,7 +69,6 @@ absl::StatusOr<int> RunExport(const Args& args) {
   } else {
     out = InferenceOnly(model);
   }
-  ONWARD_RETURN_IF_ERROR(EmbedExternalData(&out));
   ONWARD_RETURN_IF_ERROR(WriteModel(out, args.String("output")));
   std::cout << args.String("output") << ": written\n";
   return 0;

@@ -8,7 +8,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "core/base/status.h"
-#include "core/onnx_io/external_data.h"
 #include "core/onnx_io/proto.h"
 #include "training_info/import.h"
 
@@ -24,14 +23,7 @@ absl::Status SetValues(const Tensor& value, onnx::TensorProto* proto) {
         shape.ToString(), ", but its new value is ", DTypeName(value.dtype()),
         value.shape().ToString()));
   }
-  proto->clear_float_data();
-  proto->clear_int32_data();
-  proto->clear_int64_data();
-  proto->clear_double_data();
-  proto->clear_uint64_data();
-  proto->clear_external_data();
-  proto->clear_data_location();
-  proto->set_raw_data(value.raw(), value.bytes());
+  ReplaceValues(value, proto);
   return absl::OkStatus();
 }
 
@@ -73,22 +65,6 @@ absl::Status RequirePlaces(const Variables& variables, const std::set<std::strin
 }
 
 }  // namespace
-
-absl::Status EmbedExternalData(Model* model) {
-  const auto is_external = [](const onnx::TensorProto& t) {
-    return t.data_location() == onnx::TensorProto::EXTERNAL;
-  };
-  const Model& shared = *model;
-  const auto& before = shared.proto().graph().initializer();
-  if (std::none_of(before.begin(), before.end(), is_external)) return absl::OkStatus();
-  const ExternalData external(model->folder());
-  for (onnx::TensorProto& t : *model->proto().mutable_graph()->mutable_initializer()) {
-    if (!is_external(t)) continue;
-    ONWARD_ASSIGN_OR_RETURN(const Tensor value, TensorFromProto(t, &external));
-    ONWARD_RETURN_IF_ERROR(SetValues(value, &t));
-  }
-  return absl::OkStatus();
-}
 
 absl::StatusOr<Model> WithVariables(const Model& model, const Variables& variables) {
   Model out = model;
@@ -170,8 +146,10 @@ void AddTrainingEntry(const TrainingEntry& entry, Model* model) {
   };
   bind(entry.initialization_bindings, info->mutable_initialization_binding());
   bind(entry.update_bindings, info->mutable_update_binding());
+  std::set<FunctionKey> carried;
+  for (const auto& f : proto.functions()) carried.insert({f.domain(), f.name(), f.overload()});
   for (const auto& [key, function] : entry.algorithm.functions) {
-    FunctionToProto(key, *function, proto.add_functions());
+    if (!carried.contains(key)) FunctionToProto(key, *function, proto.add_functions());
   }
   std::map<std::string, int> opsets = model->opsets();
   for (const auto& [domain, version] : entry.algorithm.opsets) {

@@ -29,9 +29,6 @@ Model InferenceOnly(const Model& model);
 // nothing corresponds or a trained weight has no place.
 absl::StatusOr<Model> ExportLike(const Model& trained, const Model& original);
 
-// Takes initializers that lie in files beside the model into it.
-absl::Status EmbedExternalData(Model* model);
-
 // Adds an entry to model.training_info, and the functions it calls.
 void AddTrainingEntry(const TrainingEntry& entry, Model* model);
 

@@ -20,6 +20,8 @@ absl::StatusOr<Tensor> TensorFromProto(const onnx::TensorProto& proto,
 absl::StatusOr<Tensor> SparseFromProto(const onnx::SparseTensorProto& proto,
                                        const ExternalData* external);
 void TensorToProto(const Tensor& tensor, const std::string& name, onnx::TensorProto* proto);
+// Other values of the same type and shape, inside the message; the rest of it stays.
+void ReplaceValues(const Tensor& tensor, onnx::TensorProto* proto);
 
 // Types.
 ValueType TypeFromProto(const onnx::TypeProto& proto);

@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/status.h"
+#include "core/onnx_io/embed.h"
 #include "core/onnx_io/model.h"
 #include "onnx/onnx_pb.h"
 
@@ -73,6 +74,12 @@ absl::Status WriteFileAtomically(const std::string& path, const std::string& byt
 }
 
 absl::Status WriteModel(const Model& model, const std::string& path) {
+  if (HasExternalData(model)) {
+    Model whole = model;
+    ONWARD_RETURN_IF_ERROR(
+        Annotate(EmbedExternalData(&whole), absl::StrCat("'", model.path(), "'")));
+    return WriteModel(whole, path);
+  }
   constexpr size_t kMaxMessage = (size_t{1} << 31) - 1;
   const size_t size = model.proto().ByteSizeLong();
   if (size > kMaxMessage) {

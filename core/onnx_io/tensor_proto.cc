@@ -208,4 +208,15 @@ void TensorToProto(const Tensor& tensor, const std::string& name, onnx::TensorPr
   }
 }
 
+void ReplaceValues(const Tensor& tensor, onnx::TensorProto* proto) {
+  proto->clear_float_data();
+  proto->clear_int32_data();
+  proto->clear_int64_data();
+  proto->clear_double_data();
+  proto->clear_uint64_data();
+  proto->clear_external_data();
+  proto->clear_data_location();
+  proto->set_raw_data(tensor.raw(), tensor.bytes());
+}
+
 }  // namespace onward

@@ -87,6 +87,54 @@ TEST_F(ExternalDataTest, ReadsWhatIsThere) {
   EXPECT_TRUE(Try({2}, {{"location", "sub/data"}, {"offset", "0"}, {"length", "8"}}).ok());
 }
 
+// A result must not speak of files that lie beside what it was made from.
+TEST_F(ExternalDataTest, WritingTakesItAlong) {
+  Model model = TextModel(
+      R"(m (float[2] x, bool c) => (float[2] y) <float[2] W = {0, 0}> {
+           k = Constant <value = float[2] {0, 0}> ()
+           h = Add(x, k)
+           b = If (c) <then_branch = t () => (float[2] p) { p = Constant <value = float[2] {0, 0}> () },
+                       else_branch = e () => (float[2] q) { q = Identity(h) }>
+           f = local.Shift(b)
+           y = Mul(f, W)
+         }
+         <domain: "local", opset_import: ["" : 18]> Shift (a) => (r) {
+           o = Constant <value = float[2] {0, 0}> ()
+           r = Add(a, o)
+         })",
+      {{"a () => (float[2] n) <float[2] S = {0, 0}> { n = Add(W, S) }",
+        {{"W", "n"}},
+        "i () => (float[2] w) { w = Constant <value = float[2] {0, 0}> () }",
+        {{"W", "w"}}}});
+  onnx::ModelProto& proto = model.proto();
+  const auto value = [](onnx::NodeProto* node) { return node->mutable_attribute(0)->mutable_t(); };
+  onnx::GraphProto* graph = proto.mutable_graph();
+  onnx::TrainingInfoProto* info = proto.mutable_training_info(0);
+  const std::vector<onnx::TensorProto*> tensors = {
+      graph->mutable_initializer(0),
+      value(graph->mutable_node(0)),
+      value(graph->mutable_node(2)->mutable_attribute(0)->mutable_g()->mutable_node(0)),
+      value(proto.mutable_functions(0)->mutable_node(0)),
+      info->mutable_algorithm()->mutable_initializer(0),
+      value(info->mutable_initialization()->mutable_node(0))};
+  for (onnx::TensorProto* t : tensors) SetExternal(t, {2}, {{"location", "data"}});
+  model.set_path(In("model.onnx"));
+
+  fs::create_directory(scratch_.Path("elsewhere"));
+  const std::string path = scratch_.Path("elsewhere/model.onnx");
+  ASSERT_TRUE(WriteModel(model, path).ok());
+  fs::remove(In("data"));
+  auto read = ReadModel(path);
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(Bytes(*read).find("location"), std::string::npos);
+  EXPECT_EQ(read->proto().graph().initializer(0).raw_data(), "12345678");
+  EXPECT_EQ(read->proto().training_info(0).algorithm().initializer(0).raw_data(), "12345678");
+  // The model in memory still reads what its own file names; that is gone now.
+  const absl::Status status = WriteModel(model, path);
+  EXPECT_THAT(std::string(status.message()), AllOf(HasSubstr("model.onnx"), HasSubstr("tensor")));
+  EXPECT_TRUE(ReadModel(path).ok());
+}
+
 TEST_F(ExternalDataTest, NothingOutsideTheFolder) {
   for (const char* location :
        {"../secret", "sub/../../secret", "..", "a/b/../../../secret", "sub\\..\\..\\secret"}) {
