@@ -36,8 +36,8 @@ absl::Status CheckValue(const Graph& graph, const std::string& role, const std::
         absl::StrCat(role, " '", value, "' names no value of graph '", graph.name, "'"));
   }
   const ValueType* type = graph.TypeOf(value);
-  if (type == nullptr || type->dtype == DType::kUndefined) return absl::OkStatus();
-  if (type->kind == ValueType::Kind::kTensor && IsFloating(type->dtype)) return absl::OkStatus();
+  if (type == nullptr || !type->known()) return absl::OkStatus();
+  if (type->is_tensor() && IsFloating(type->dtype)) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat(role, " '", value, "' has type ", type->ToString(),
                    "; gradients exist for floating-point tensors only"));
@@ -54,8 +54,8 @@ class Engine {
         prefix_(options.prefix.empty() ? absl::StrCat(y, "__vjp") : options.prefix),
         first_generated_(graph_.nodes.size()),
         b_(&graph_, options.operators, prefix_),
-        tape_(b_, rules, prefix_, options.reserved, y_, xs, next_dim) {
-    for (const std::string& name : options.reserved) b_.Reserve(name);
+        tape_(b_, rules, prefix_, y_, xs, next_dim) {
+    b_.names().ReserveAll(options.reserved);
   }
 
   absl::StatusOr<Gradients> Run() {
@@ -156,7 +156,7 @@ class Engine {
     Node& node = graph_.nodes[step.index];
     node.op_type = std::string(function);
     node.domain = std::string(kOnwardDomain);
-    graph_.opsets.try_emplace(node.domain, 1);
+    ImportDomain(node.domain, &graph_);
     node.outputs.resize(std::max<size_t>(outputs, node.outputs.size()));
     std::vector<size_t> added;
     std::vector<Expr> values;

@@ -24,12 +24,11 @@ bool CallsRandom(const Graph& root, const std::vector<Node>& nodes);
 
 bool IsRandomNode(const Graph& root, const Node& node) {
   if (IsRandom(node)) return true;
-  for (const auto& [name, attribute] : node.attributes) {
-    if (auto* sub = std::get_if<std::shared_ptr<const Graph>>(&attribute.value);
-        sub != nullptr && CallsRandom(root, (*sub)->nodes)) {
-      return true;
-    }
-  }
+  bool inside = false;
+  ForEachBody(node, [&](const std::string&, const Graph& body) {
+    inside = inside || CallsRandom(root, body.nodes);
+  });
+  if (inside) return true;
   auto it = root.functions.find({node.domain, node.op_type, node.overload});
   return it != root.functions.end() && CallsRandom(root, it->second->body.nodes);
 }

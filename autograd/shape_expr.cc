@@ -94,7 +94,7 @@ Expr WithShapeOf(const Expr& e, const Expr& like) {
   const ValueType shape = like.type();
   if (!shape.has_rank || !e.defined()) return e;
   ValueType& type = e.builder().graph().types[e.name()];
-  if (type.kind != ValueType::Kind::kTensor) return e;
+  if (!type.is_tensor()) return e;
   if (type.dtype == DType::kUndefined) type.dtype = shape.dtype;
   type.has_rank = true;
   type.dims = shape.dims;

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "autograd/prepare.h"
@@ -47,7 +46,7 @@ absl::Status Tape::Record() {
 bool Tape::Carries(const std::string& value) const {
   if (value.empty()) return false;
   const ValueType* type = graph_.TypeOf(value);
-  return type == nullptr || type->dtype == DType::kUndefined || IsFloating(type->dtype);
+  return type == nullptr || type->leaf() == DType::kUndefined || IsFloating(type->leaf());
 }
 
 // Adds to `needed` the values that its members are computed from; an x ends the
@@ -120,7 +119,9 @@ absl::Status Tape::RecordBody(const Node& call, const Function& body, const Valu
                                                      "' expand to more than ", kMaxExpandedNodes,
                                                      " nodes"));
   }
-  ONWARD_ASSIGN_OR_RETURN(std::vector<Node> nodes, ExpandCall(body, call, BodyPrefix()));
+  ONWARD_ASSIGN_OR_RETURN(
+      std::vector<Node> nodes,
+      ExpandCall(body, call, absl::StrCat(b_.UniqueName(prefix_), "_"), &b_.names()));
   ShareConstants(call, &nodes);
   ValueSet inner_needed;
   for (const std::string& out : call.outputs) {
@@ -166,19 +167,6 @@ void Tape::ShareConstants(const Node& call, std::vector<Node>* nodes) {
     }
   }
   *nodes = std::move(others);
-}
-
-// A prefix that no value of the graph and no reserved name has.
-std::string Tape::BodyPrefix() {
-  while (true) {
-    std::string prefix = absl::StrCat(b_.UniqueName(prefix_), "_");
-    auto taken = [&](const std::string& v) { return absl::StartsWith(v, prefix); };
-    const bool in_graph =
-        std::any_of(graph_.nodes.begin(), graph_.nodes.end(), [&](const Node& node) {
-          return std::any_of(node.outputs.begin(), node.outputs.end(), taken);
-        });
-    if (!in_graph && std::none_of(reserved_.begin(), reserved_.end(), taken)) return prefix;
-  }
 }
 
 std::string Tape::OpVersion(const Node& node) const {

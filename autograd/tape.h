@@ -31,18 +31,15 @@ class Tape {
  public:
   using ValueSet = absl::flat_hash_set<std::string>;
 
-  // `builder` appends to the forward graph, `reserved` are names it must not
-  // use, `next_dim` counts names of unknown dimensions. Everything must outlive
-  // the tape.
+  // `builder` appends to the forward graph, `next_dim` counts names of unknown
+  // dimensions. Everything must outlive the tape.
   Tape(GraphBuilder& builder, const RuleTable& rules, const std::string& prefix,
-       const std::vector<std::string>& reserved, const std::string& y,
-       const std::vector<std::string>& xs, int next_dim)
+       const std::string& y, const std::vector<std::string>& xs, int next_dim)
       : b_(builder),
         graph_(builder.graph()),
         operators_(*builder.operators()),
         rules_(rules),
         prefix_(prefix),
-        reserved_(reserved),
         y_(y),
         xs_(xs.begin(), xs.end()),
         next_dim_(next_dim) {}
@@ -71,7 +68,6 @@ class Tape {
                           const Node& outer, int depth);
   absl::StatusOr<std::optional<Function>> Body(const Node& node) const;
   void ShareConstants(const Node& call, std::vector<Node>* nodes);
-  std::string BodyPrefix();
   void AddObstacle(const Node& node, const Node& outer);
   std::string Path(const Node& node) const;
   absl::Status ReportObstacles() const;
@@ -81,7 +77,6 @@ class Tape {
   const OperatorSet& operators_;
   const RuleTable& rules_;
   const std::string& prefix_;
-  const std::vector<std::string>& reserved_;
   const std::string& y_;
   const ValueSet xs_;
   int next_dim_;

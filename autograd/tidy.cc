@@ -19,9 +19,9 @@ namespace {
 constexpr size_t kMaxComparedBytes = 1024;
 
 bool HasSubgraph(const Node& node) {
-  return std::any_of(node.attributes.begin(), node.attributes.end(), [](const auto& a) {
-    return std::holds_alternative<std::shared_ptr<const Graph>>(a.second.value);
-  });
+  bool has = false;
+  ForEachBody(node, [&](const std::string&, const Graph&) { has = true; });
+  return has;
 }
 
 // Appends text that two attributes share only if they are equal; false where
@@ -32,7 +32,8 @@ struct AttributeText {
   bool operator()(int64_t v) const { return Add("i", v); }
   bool operator()(float v) const { return Add("f", std::bit_cast<uint32_t>(v)); }
   bool operator()(const std::string& v) const { return Add("s", absl::StrCat(v.size(), ":", v)); }
-  bool operator()(const std::shared_ptr<const Graph>&) const { return false; }
+  bool operator()(const Attribute::Body&) const { return false; }
+  bool operator()(const ValueType&) const { return false; }
   bool operator()(const Tensor& t) const {
     if (t.dtype() == DType::kString || t.bytes() > kMaxComparedBytes) return false;
     absl::StrAppend(out, "t", static_cast<int>(t.dtype()), t.shape().ToString());
@@ -42,8 +43,7 @@ struct AttributeText {
   template <typename T>
   bool operator()(const std::vector<T>& values) const {
     absl::StrAppend(out, "[", values.size());
-    for (const T& v : values) (*this)(v);
-    return true;
+    return std::all_of(values.begin(), values.end(), *this);
   }
   template <typename T>
   bool Add(const char* kind, const T& v) const {
@@ -82,11 +82,9 @@ void Replace(const absl::flat_hash_map<std::string, std::string>& names, std::st
 absl::flat_hash_set<std::string> CapturedBySubgraphs(const std::vector<Node>& nodes) {
   absl::flat_hash_set<std::string> captured;
   for (const Node& node : nodes) {
-    for (const auto& [name, attribute] : node.attributes) {
-      if (auto* sub = std::get_if<std::shared_ptr<const Graph>>(&attribute.value)) {
-        for (std::string& v : CapturedValues(**sub)) captured.insert(std::move(v));
-      }
-    }
+    ForEachBody(node, [&](const std::string&, const Graph& body) {
+      for (std::string& v : CapturedValues(body)) captured.insert(std::move(v));
+    });
   }
   return captured;
 }

@@ -38,7 +38,7 @@ std::map<std::pair<std::string, std::string>, OperatorRow> Rows() {
       }
     }
     // A function is differentiated through what it is made of.
-    const FunctionDef* def = key.first == kOnwardDomain ? Functions().Find(key.second) : nullptr;
+    const FunctionDef* def = Functions().Find(key.second, key.first);
     if (def != nullptr && def->body) row.gradient = row.second = "body";
   }
   for (const auto& [key, entry] : DefaultRules().all()) {

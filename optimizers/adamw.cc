@@ -34,25 +34,27 @@ absl::Status AdamWUpdate(GraphBuilder& b, const OptimizerSpec& spec, const Expr&
 // c = sqrt(1 - beta^T);  X' = X1 - R*c / (1 - alpha^T) * V' / (sqrt(H') + epsilon + eps*c)
 std::vector<Expr> AdamWStepBody(GraphBuilder& b, const Node& call,
                                 const std::vector<Expr>& inputs) {
-  const float alpha = call.Float("alpha", 0.9f);
-  const float beta = call.Float("beta", 0.999f);
+  const auto number = [&](const char* name, float otherwise) {
+    return b.AttributeNumber(call, name, otherwise);
+  };
+  const Expr alpha = number("alpha", 0.9f), beta = number("beta", 0.999f);
+  const Expr one = b.Constant(ScalarOf(DType::kDouble, 1));
   const Expr r = Widened(inputs[0]), x = Widened(inputs[2]), g = Widened(inputs[3]);
   const Expr t = Cast(inputs[1], DType::kDouble);
-  const Expr v = Widened(inputs[4]) * alpha + g * (1.0 - alpha);
-  const Expr h = Widened(inputs[5]) * beta + g * g * (1.0 - beta);
+  const Expr v = Widened(inputs[4]) * CastLike(alpha, g) + g * CastLike(one - alpha, g);
+  const Expr h = Widened(inputs[5]) * CastLike(beta, g) + g * g * CastLike(one - beta, g);
   const Expr c = Sqrt(BiasCorrection(b, beta, t));
   const Expr rate = CastLike(Cast(r, DType::kDouble) * c / BiasCorrection(b, alpha, t), x);
-  const Expr small = CastLike(c * call.Float("eps", 1e-8f) + call.Float("epsilon", 0.0f), x);
-  const Expr decayed = x * (1 - r * call.Float("weight_decay", 0.01f));
+  const Expr small = CastLike(c * number("eps", 1e-8f) + number("epsilon", 0.0f), x);
+  const Expr decayed = x * (1 - r * CastLike(number("weight_decay", 0.01f), r));
   const Expr moved = decayed - rate * v / (Sqrt(h) + small);
   return {CastLike(moved, inputs[2]), CastLike(v, inputs[4]), CastLike(h, inputs[5])};
 }
 
 }  // namespace
 
-Expr BiasCorrection(GraphBuilder& b, double beta, const Expr& t) {
-  const Expr one = b.Constant(ScalarOf(DType::kDouble, 1));
-  return one - Pow(b.Constant(ScalarOf(DType::kDouble, beta)), t);
+Expr BiasCorrection(GraphBuilder& b, const Expr& beta, const Expr& t) {
+  return b.Constant(ScalarOf(DType::kDouble, 1)) - Pow(beta, t);
 }
 
 OptimizerDef AdamWOptimizer() {
@@ -72,6 +74,7 @@ FunctionDef AdamWStepFunction() {
   def.required = 6;
   def.output_like = {2, 4, 5};
   def.attributes = {"alpha", "beta", "epsilon", "eps", "weight_decay"};
+  def.attributes_by_reference = true;
   return def;
 }
 

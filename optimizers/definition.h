@@ -38,9 +38,9 @@ FunctionDef SgdStepFunction();
 FunctionDef AdamWStepFunction();
 void RegisterStandardOptimizerBodies(FunctionLibrary& library);  // standard_bodies.cc
 
-// 1 - beta^T, T a double: in float, beta^T is too close to 1 for the difference to keep
+// 1 - beta^T, both doubles: in float, beta^T is too close to 1 for the difference to keep
 // its digits.
-Expr BiasCorrection(GraphBuilder& b, double beta, const Expr& t);
+Expr BiasCorrection(GraphBuilder& b, const Expr& beta, const Expr& t);
 
 // One call of an operator of ai.onnx.preview.training for all variables. These take
 // R, T, all values, all gradients, then all states kind by kind, and give the new values

@@ -38,11 +38,10 @@ absl::Status SgdUpdate(GraphBuilder& b, const OptimizerSpec& spec, const Expr& l
 }
 
 // X' = X - R*(G + weight_decay*X)
-std::vector<Expr> SgdStepBody(GraphBuilder&, const Node& call, const std::vector<Expr>& inputs) {
+std::vector<Expr> SgdStepBody(GraphBuilder& b, const Node& call, const std::vector<Expr>& inputs) {
   const Expr r = Widened(inputs[0]), x = Widened(inputs[1]), g = Widened(inputs[2]);
-  const float decay = call.Float("weight_decay", 0);
-  const Expr direction = decay == 0 ? g : g + x * decay;
-  return {CastLike(x - r * direction, inputs[1])};
+  const Expr decay = CastLike(b.AttributeNumber(call, "weight_decay", 0), x);
+  return {CastLike(x - r * (g + x * decay), inputs[1])};
 }
 
 }  // namespace
@@ -66,6 +65,7 @@ FunctionDef SgdStepFunction() {
   def.required = 3;
   def.output_like = {1};
   def.attributes = {"weight_decay"};
+  def.attributes_by_reference = true;
   return def;
 }
 

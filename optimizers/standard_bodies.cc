@@ -87,7 +87,10 @@ std::vector<Expr> Adam(const Share& in) {
   const Expr v = in.states[0] * alpha + in.g * (1 - alpha);
   const Expr h = in.states[1] * beta + in.g * in.g * (1 - beta);
   const Expr one = in.b.Constant(ScalarOf(DType::kDouble, 1));
-  const Expr corrected = Sqrt(BiasCorrection(in.b, beta, in.t)) / BiasCorrection(in.b, alpha, in.t);
+  const auto corrections = [&](double rate) {
+    return BiasCorrection(in.b, in.b.Constant(ScalarOf(DType::kDouble, rate)), in.t);
+  };
+  const Expr corrected = Sqrt(corrections(beta)) / corrections(alpha);
   const Expr factor = in.AfterFirst(corrected, one);
   const Expr moved =
       in.x - in.r * CastLike(factor, in.x) * v / (Sqrt(h) + in.Attribute("epsilon", 1e-6f));
@@ -97,11 +100,14 @@ std::vector<Expr> Adam(const Share& in) {
 }  // namespace
 
 void RegisterStandardOptimizerBodies(FunctionLibrary& library) {
-  library.Add("Adagrad", Optimizer(1, Adagrad, {"epsilon", "decay_factor", "norm_coefficient"}));
-  library.Add("Momentum", Optimizer(1, Momentum, {"alpha", "beta", "norm_coefficient", "mode"}));
-  library.Add("Adam",
-              Optimizer(2, Adam,
-                        {"alpha", "beta", "epsilon", "norm_coefficient", "norm_coefficient_post"}));
+  library.Add("Adagrad", Optimizer(1, Adagrad, {"epsilon", "decay_factor", "norm_coefficient"}),
+              kTrainingDomain);
+  library.Add("Momentum", Optimizer(1, Momentum, {"alpha", "beta", "norm_coefficient", "mode"}),
+              kTrainingDomain);
+  library.Add(
+      "Adam",
+      Optimizer(2, Adam, {"alpha", "beta", "epsilon", "norm_coefficient", "norm_coefficient_post"}),
+      kTrainingDomain);
 }
 
 }  // namespace onward

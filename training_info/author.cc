@@ -12,6 +12,7 @@
 #include "core/base/status.h"
 #include "core/graph/infer.h"
 #include "core/graph/inline.h"
+#include "core/graph/rename.h"
 #include "core/graph/verify.h"
 #include "optimizers/clip.h"
 #include "training_info/author_graphs.h"
@@ -241,7 +242,7 @@ class Author {
     }
     std::vector<std::vector<Expr>> updated;
     ONWARD_RETURN_IF_ERROR(BuildUpdate(b, options_.optimizer, rate, step, variables, &updated));
-    absl::flat_hash_map<std::string, std::string> renamed;
+    Renaming renamed;
     for (size_t i = 0; i < updated.size(); ++i) {
       for (size_t j = 0; j < updated[i].size(); ++j) {
         const std::string name = b.UniqueName(absl::StrCat(names[i][j], "__new"));
@@ -249,7 +250,9 @@ class Author {
         entry_.update_bindings.push_back({names[i][j], name});
       }
     }
-    Rename(renamed, work);
+    // In place rather than by Identity nodes, so that an optimizer's result is
+    // directly what gets bound.
+    RenameEverywhere(renamed, work);
     const Expr next = b.Named(step + b.Int(1), b.UniqueName(absl::StrCat(step_, "__new")));
     entry_.update_bindings.push_back({step_, next.name()});
     return b.status();
@@ -262,23 +265,6 @@ class Author {
     for (int64_t i = 0; i < t.elements(); ++i)
       std::copy_n(one.data<char>(), width, t.data<char>() + i * width);
     return t;
-  }
-
-  // Renames values in place rather than adding Identity nodes, so that an
-  // optimizer's result is directly what gets bound.
-  static void Rename(const absl::flat_hash_map<std::string, std::string>& names, Graph* graph) {
-    const auto rename = [&](std::string& v) {
-      if (auto it = names.find(v); it != names.end()) v = it->second;
-    };
-    for (Node& node : graph->nodes) {
-      std::for_each(node.outputs.begin(), node.outputs.end(), rename);
-      std::for_each(node.inputs.begin(), node.inputs.end(), rename);
-    }
-    for (const auto& [from, to] : names) {
-      if (auto type = graph->types.extract(from); !type.empty()) {
-        graph->types[to] = std::move(type.mapped());
-      }
-    }
   }
 
   void AddState(const std::string& name, Tensor start, Graph* work) {

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/status.h"
 #include "core/graph/inline.h"
+#include "core/graph/name_scope.h"
 #include "core/graph/verify.h"
 
 namespace onward {
@@ -16,7 +17,7 @@ bool IsGraphCall(const Node& node) { return node.Is("GraphCall", kTrainingDomain
 
 // The inference graph as a function of its inputs. Initializers that are inputs
 // too may be left out of a call: they stay the global variables they are.
-Function AsFunction(const Graph& inference, const Node& call) {
+Function AsFunction(const Graph& inference, const Node& call, NameScope* names) {
   Function function;
   function.body = inference;
   function.body.inputs.clear();
@@ -24,7 +25,8 @@ Function AsFunction(const Graph& inference, const Node& call) {
     const NamedType& input = inference.inputs[i];
     const bool global = inference.initializers.contains(input.name);
     if (i < call.inputs.size() && call.inputs[i].empty() && global) {
-      function.body.inputs.push_back({absl::StrCat("omitted__", input.name), input.type});
+      function.body.inputs.push_back(
+          {names->Unique(absl::StrCat("omitted__", input.name)), input.type});
     } else if (i < call.inputs.size() || !global) {
       function.body.inputs.push_back(input);
     }
@@ -32,28 +34,25 @@ Function AsFunction(const Graph& inference, const Node& call) {
   return function;
 }
 
-absl::flat_hash_set<std::string> NamesIn(const Graph& graph) {
-  absl::flat_hash_set<std::string> names;
-  for (const NamedType& in : graph.inputs) names.insert(in.name);
-  for (const auto& [name, tensor] : graph.initializers) names.insert(name);
-  for (const Node& node : graph.nodes) names.insert(node.outputs.begin(), node.outputs.end());
-  names.erase("");
-  return names;
+// Two tensors of one name are two claims of which one would be lost.
+absl::Status AddInitializers(const Graph& from, const char* other, Graph* to) {
+  for (const auto& [name, tensor] : from.initializers) {
+    if (to->initializers.emplace(name, tensor).second) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("initializer '", name, "' exists in ", other, " too"));
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<Graph> CombineByCalls(const Graph& inference, const Graph& algorithm) {
   Graph out = algorithm;
   out.functions = inference.functions;
-  for (const auto& [name, tensor] : inference.initializers) out.initializers.emplace(name, tensor);
+  ONWARD_RETURN_IF_ERROR(AddInitializers(inference, "the algorithm", &out));
   out.nodes.clear();
   // The two graphs have names of their own; the first call keeps the inference
   // graph's where they are free.
-  const absl::flat_hash_set<std::string> taken = NamesIn(algorithm);
-  const bool free =
-      std::none_of(inference.nodes.begin(), inference.nodes.end(), [&](const Node& node) {
-        return std::any_of(node.outputs.begin(), node.outputs.end(),
-                           [&](const std::string& v) { return taken.contains(v); });
-      });
+  NameScope names(algorithm);
+  for (const auto& [name, tensor] : inference.initializers) names.Reserve(name);
   int calls = 0;
   for (const Node& node : algorithm.nodes) {
     if (!IsGraphCall(node)) {
@@ -68,10 +67,9 @@ absl::StatusOr<Graph> CombineByCalls(const Graph& inference, const Graph& algori
     }
     // ExpandCall gives every body value a name of its own, initializers stay
     // global because they are not body values.
-    const Function function = AsFunction(inference, node);
-    ONWARD_ASSIGN_OR_RETURN(
-        std::vector<Node> body,
-        ExpandCall(function, node, free && calls == 0 ? "" : absl::StrCat("call", calls, "__")));
+    const Function function = AsFunction(inference, node, &names);
+    const std::string prefix = calls == 0 ? "" : absl::StrCat("call", calls, "__");
+    ONWARD_ASSIGN_OR_RETURN(std::vector<Node> body, ExpandCall(function, node, prefix, &names));
     ++calls;
     for (Node& n : body) out.nodes.push_back(std::move(n));
   }
@@ -99,12 +97,8 @@ absl::StatusOr<Graph> Combine(const TrainingSpec& spec, int entry) {
   out.inputs.insert(out.inputs.end(), algorithm.inputs.begin(), algorithm.inputs.end());
   AppendNew(algorithm.outputs, &out.outputs);
   out.nodes.insert(out.nodes.end(), algorithm.nodes.begin(), algorithm.nodes.end());
-  for (const auto& [name, tensor] : algorithm.initializers) {
-    if (!out.initializers.emplace(name, tensor).second) {
-      return absl::InvalidArgumentError(absl::StrCat("training_info[", entry, "]: initializer '",
-                                                     name, "' exists in the inference graph too"));
-    }
-  }
+  absl::Status status = AddInitializers(algorithm, "the inference graph", &out);
+  if (!status.ok()) return Annotate(status, absl::StrCat("training_info[", entry, "]"));
   for (const auto& [name, type] : algorithm.types) out.types.emplace(name, type);
   return out;
 }

@@ -3,6 +3,7 @@
 #include <map>
 
 #include "absl/strings/str_cat.h"
+#include "core/graph/name_scope.h"
 #include "training_info/author_graphs.h"
 
 namespace onward {
@@ -82,14 +83,15 @@ void AddInitialization(const Graph& graph, const std::vector<std::string>& weigh
   Graph& init = entry->initialization;
   init.name = "initialization";
   init.opsets = graph.opsets;
+  NameScope names;
   auto bind = [&](const std::string& variable, const Tensor& like) {
-    const std::string value = absl::StrCat(variable, "__init");
+    const std::string value = names.Unique(absl::StrCat(variable, "__init"));
     init.outputs.push_back({value, ValueType::Of(like.dtype(), like.shape())});
     entry->initialization_bindings.push_back({variable, value});
     return value;
   };
   auto fill = [&](const std::string& value, const Tensor& like, double number) {
-    const std::string shape = absl::StrCat(value, "__shape");
+    const std::string shape = names.Unique(absl::StrCat(value, "__shape"));
     init.nodes.push_back(ConstantNode(
         shape, Tensor::FromValues<int64_t>(Shape{like.shape().rank()}, like.shape().dims())));
     init.nodes.push_back(FillNode(value, shape, like, number));

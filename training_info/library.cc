@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "training_info/library.h"
 
+#include "absl/strings/str_cat.h"
 #include "autograd/rule.h"
 #include "core/base/status.h"
 #include "core/onnx_io/operators.h"
@@ -9,15 +10,6 @@
 #include "training_info/export.h"
 
 namespace onward {
-namespace {
-
-std::string BodyText(const Graph& body) {
-  std::string text;
-  for (const Node& node : body.nodes) text += ToText(node) + "\n";
-  return text;
-}
-
-}  // namespace
 
 const FunctionLibrary& Functions() {
   static const FunctionLibrary* library = [] {
@@ -38,28 +30,31 @@ const OperatorSet& Operators() {
 }
 
 absl::StatusOr<Function> FileFunction(const Node& call) {
+  constexpr int kFloatAttribute = 1;  // AttributeProto.FLOAT
+  const FunctionDef* def = Functions().Find(call);
+  if (def == nullptr || !def->attributes_by_reference) {
+    return absl::InternalError(
+        absl::StrCat(call.Describe(), ": is not a function that files carry"));
+  }
+  Node formal = call;
+  formal.attributes.clear();
+  for (const std::string& name : def->attributes) {
+    Attribute reference;
+    reference.ref = name;
+    reference.ref_kind = kFloatAttribute;
+    formal.attributes[name] = std::move(reference);
+  }
   ONWARD_ASSIGN_OR_RETURN(Graph body,
-                          Functions().Instantiate(call, {}, nullptr, kOldestWrittenOpset));
+                          Functions().Instantiate(formal, {}, nullptr, kOldestWrittenOpset));
   for (NamedType& v : body.inputs) v.type = {};
   body.types.clear();
-  Function function{std::move(body), {}, {}};
-  for (const auto& [name, attribute] : call.attributes)
-    function.required_attributes.push_back(name);
-  return function;
+  return Function{std::move(body), def->attributes, {}};
 }
 
-bool IsLibraryFunction(const Node& call, const Function& function) {
-  if (call.domain != kOnwardDomain || Functions().Find(call.op_type) == nullptr) return false;
-  auto own = FileFunction(call);
-  if (!own.ok()) return false;
-  auto names = [](const std::vector<NamedType>& values) {
-    std::vector<std::string> result;
-    for (const NamedType& v : values) result.push_back(v.name);
-    return result;
-  };
-  return names(own->body.inputs) == names(function.body.inputs) &&
-         names(own->body.outputs) == names(function.body.outputs) &&
-         BodyText(own->body) == BodyText(function.body);
+bool IsLibraryCall(const Node& call, const std::map<std::string, int>& opsets) {
+  auto it = opsets.find(call.domain);
+  return call.domain == kOnwardDomain && call.overload.empty() && it != opsets.end() &&
+         it->second == kOnwardVersion && Functions().Find(call) != nullptr;
 }
 
 }  // namespace onward

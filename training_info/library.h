@@ -12,10 +12,11 @@ namespace onward {
 const FunctionLibrary& Functions();
 const OperatorSet& Operators();
 
-// Whether `function`, found in a file, is exactly what Functions() holds for
-// this call: then a fused kernel may run it.
-bool IsLibraryFunction(const Node& call, const Function& function);
-// The function as files carry it: untyped, so that it serves every float type.
+// Whether a call in a file with these operator sets means what Functions() holds, so
+// that a fused kernel may run it instead of the body that the file carries.
+bool IsLibraryCall(const Node& call, const std::map<std::string, int>& opsets);
+// The function as files carry it: untyped, so that it serves every float type, and with
+// references to the attributes of its calls.
 absl::StatusOr<Function> FileFunction(const Node& call);
 
 }  // namespace onward

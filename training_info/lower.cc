@@ -90,7 +90,8 @@ absl::Status CheckGradientNode(const Node& node, const Graph& graph, const NameS
 absl::StatusOr<std::string> CloneBetween(const std::vector<std::string>& names,
                                          const std::vector<std::string>& substitutes,
                                          const std::string& y, const Node& gradient,
-                                         const std::string& prefix, Graph* graph) {
+                                         const std::string& prefix, NameScope* scope,
+                                         Graph* graph) {
   Function between;
   for (const std::string& name : names) between.body.inputs.push_back({name, {}});
   const NameSet held(names.begin(), names.end());
@@ -110,8 +111,8 @@ absl::StatusOr<std::string> CloneBetween(const std::vector<std::string>& names,
   between.body.outputs.push_back({y, {}});
   Node call = gradient;
   call.inputs = substitutes;
-  call.outputs = {absl::StrCat(prefix, y)};
-  ONWARD_ASSIGN_OR_RETURN(std::vector<Node> nodes, ExpandCall(between, call, prefix));
+  call.outputs = {scope->Unique(absl::StrCat(prefix, y))};
+  ONWARD_ASSIGN_OR_RETURN(std::vector<Node> nodes, ExpandCall(between, call, prefix, scope));
   for (Node& node : nodes) graph->nodes.push_back(std::move(node));
   return call.outputs[0];
 }
@@ -134,14 +135,17 @@ absl::Status ExpandOne(const Node& gradient, int number, const NameSet& taken, G
   names.insert(names.end(), zs.begin(), zs.end());
   if (names != gradient.inputs || !zs.empty()) {
     const std::string prefix = absl::StrCat("gradient", number, "__");
+    NameScope scope(*graph);
+    scope.ReserveAll(taken);
     std::vector<std::string> substitutes = gradient.inputs;
     for (size_t i = 0; i < xs.size(); ++i) {
       // A value of its own, so that differentiation stops there and nowhere else.
-      substitutes[i] = absl::StrCat(prefix, "at_", i);
+      substitutes[i] = scope.Unique(absl::StrCat(prefix, "at_", i));
       graph->nodes.push_back(IdentityNode(gradient.inputs[i], substitutes[i]));
       xs[i] = substitutes[i];
     }
-    ONWARD_ASSIGN_OR_RETURN(y, CloneBetween(names, substitutes, y, gradient, prefix, graph));
+    ONWARD_ASSIGN_OR_RETURN(y,
+                            CloneBetween(names, substitutes, y, gradient, prefix, &scope, graph));
   }
   DifferentiateOptions options;
   options.operators = &Operators();
@@ -232,6 +236,7 @@ absl::StatusOr<Graph> InlineOwnFunctions(const Graph& graph, bool optimizers) {
   Graph out = graph;
   ONWARD_RETURN_IF_ERROR(InferTypes(&out, Operators()));
   std::vector<Node> nodes;
+  NameScope names(graph);
   int number = 0;
   for (const Node& node : graph.nodes) {
     if (node.domain != kOnwardDomain && !(optimizers && node.domain == kTrainingDomain)) {
@@ -247,7 +252,7 @@ absl::StatusOr<Graph> InlineOwnFunctions(const Graph& graph, bool optimizers) {
     }
     ONWARD_ASSIGN_OR_RETURN(
         std::vector<Node> expanded,
-        ExpandCall(*body, node, absl::StrCat(node.outputs[0], "__", number++, "_")));
+        ExpandCall(*body, node, absl::StrCat(node.outputs[0], "__", number++, "_"), &names));
     for (Node& n : expanded) nodes.push_back(std::move(n));
   }
   out.nodes = std::move(nodes);
@@ -258,7 +263,10 @@ absl::StatusOr<Graph> InlineOwnFunctions(const Graph& graph, bool optimizers) {
 }
 
 absl::StatusOr<Graph> Lower(const Graph& combined, const std::set<std::string>& variables) {
-  ONWARD_ASSIGN_OR_RETURN(Graph graph, InlineFunctions(combined, IsLibraryFunction));
+  ONWARD_ASSIGN_OR_RETURN(Graph graph,
+                          InlineFunctions(combined, [&](const Node& call, const Function&) {
+                            return IsLibraryCall(call, combined.opsets);
+                          }));
   ONWARD_RETURN_IF_ERROR(FindingsToStatus(CheckGraph(graph)));
   ONWARD_ASSIGN_OR_RETURN(graph, RaiseOpset(graph, kCanonicalOpset));
   Recognise(variables, &graph);
@@ -269,7 +277,7 @@ absl::StatusOr<Graph> RunnableGraph(const Model& model) {
   ONWARD_ASSIGN_OR_RETURN(Graph graph, InferenceGraph(model));
   for (const std::vector<NamedType>& values : {graph.inputs, graph.outputs}) {
     for (const NamedType& value : values) {
-      if (value.type.kind == ValueType::Kind::kTensor) continue;
+      if (value.type.is_tensor()) continue;
       return absl::UnimplementedError(absl::StrCat(
           "'", model.path(), "': '", value.name,
           "' is no tensor; sequences, optionals and maps are not supported as inputs and outputs"));

@@ -13,7 +13,7 @@
 
 namespace onward {
 
-// Raises to the canonical opset, keeping calls that IsLibraryFunction accepts,
+// Raises to the canonical opset, keeping calls that IsLibraryCall accepts,
 // sees the operators behind chains of smaller ones, and expands every Gradient
 // node. `variables` are initializers that change between runs.
 absl::StatusOr<Graph> Lower(const Graph& combined, const std::set<std::string>& variables = {});

@@ -104,12 +104,11 @@ CompileOptions TrainingModel::StepOptions(int entry,
   for (const Binding& b : spec_.entries[entry].update_bindings)
     options.updates.emplace_back(b.variable, b.value);
   const Graph& graph = lowered_[entry];
-  for (const std::string& name : outputs) {
-    if (graph.IsOutput(name)) options.outputs.push_back(name);
-  }
-  // Nothing of this entry is wanted, yet an empty list would mean everything.
-  if (!outputs.empty() && options.outputs.empty() && !options.updates.empty()) {
-    options.outputs.push_back(options.updates[0].second);
+  if (!outputs.empty()) {
+    options.outputs.emplace();
+    for (const std::string& name : outputs) {
+      if (graph.IsOutput(name)) options.outputs->push_back(name);
+    }
   }
   const std::string loss = model_.Metadata(kMetaLoss);
   if (!loss.empty() && graph.IsOutput(loss)) options.finite.push_back(loss);
@@ -140,10 +139,7 @@ std::vector<NamedType> TrainingModel::StepInputs(int entry,
     if (entry >= 0 && k != entry) continue;
     Graph graph = lowered_[k];
     const CompileOptions options = StepOptions(k, outputs);
-    std::vector<std::string> needed = options.outputs;
-    if (needed.empty()) {
-      for (const NamedType& out : graph.outputs) needed.push_back(out.name);
-    }
+    std::vector<std::string> needed = WantedOutputs(graph, options);
     for (const auto& [variable, value] : options.updates) needed.push_back(value);
     for (const std::string& value : options.finite) needed.push_back(value);
     Prune(&graph, needed);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
+#include "core/graph/name_scope.h"
+#include "core/graph/rename.h"
 #include "core/graph/verify.h"
 #include "training_info/author_graphs.h"
 
@@ -30,37 +31,37 @@ bool NeedsTrainingForward(const Graph& graph, const std::string& output) {
 
 TrainingForward CopyForward(const Graph& graph, const std::string& output) {
   TrainingForward forward;
-  absl::flat_hash_map<std::string, std::string> renamed;
-  auto name_of = [&](const std::string& v) {
-    auto it = renamed.find(v);
-    return it == renamed.end() ? v : it->second;
+  NameScope names(graph);
+  Renaming renamed;
+  const auto in_training = [&](const std::string& v) {
+    return names.Unique(absl::StrCat(v, "__train"));
   };
   std::string training_flag;
   for (const Node& node : Needed(graph, output).nodes) {
     const bool changes = IsNormalization(node) || IsDropout(node);
-    const bool reads_changed =
-        std::any_of(node.inputs.begin(), node.inputs.end(),
-                    [&](const std::string& v) { return renamed.contains(v); });
+    const std::vector<std::string> reads = AllInputs(node);
+    const bool reads_changed = std::any_of(
+        reads.begin(), reads.end(), [&](const std::string& v) { return renamed.contains(v); });
     if (!changes && !reads_changed) continue;
     Node copy = node;
     if (!copy.name.empty()) copy.name = absl::StrCat(copy.name, "__train");
-    for (std::string& v : copy.inputs) v = name_of(v);
+    RenameReads(renamed, &copy);
     for (std::string& v : copy.outputs) {
-      if (!v.empty()) v = renamed[v] = absl::StrCat(v, "__train");
+      if (!v.empty()) v = renamed[v] = in_training(v);
     }
     if (IsNormalization(node)) {
       copy.attributes["training_mode"] = 1;
       copy.outputs.resize(3);
       for (int i = 1; i <= 2; ++i) {
-        copy.outputs[i] =
-            absl::StrCat(copy.outputs[0], i == 1 ? "__running_mean" : "__running_var");
+        copy.outputs[i] = names.Unique(
+            absl::StrCat(copy.outputs[0], i == 1 ? "__running_mean" : "__running_var"));
         if (graph.initializers.contains(node.inputs[2 + i])) {
           forward.statistics.push_back({node.inputs[2 + i], copy.outputs[i]});
         }
       }
     } else if (IsDropout(node)) {
       if (training_flag.empty()) {
-        training_flag = "training_mode__train";
+        training_flag = in_training("training_mode");
         Node constant;
         constant.op_type = "Constant";
         constant.outputs = {training_flag};
@@ -72,7 +73,7 @@ TrainingForward CopyForward(const Graph& graph, const std::string& output) {
     }
     forward.nodes.push_back(std::move(copy));
   }
-  forward.output = name_of(output);
+  forward.output = Renamed(renamed, output);
   return forward;
 }
 

@@ -6,8 +6,8 @@
 #include <map>
 #include <set>
 
-#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
+#include "core/graph/name_scope.h"
 #include "training_info/author_graphs.h"
 
 namespace onward {
@@ -32,9 +32,7 @@ std::vector<std::string> UnshareInitializers(Graph* graph, const std::vector<std
     if (it != graph->initializers.end() && IsFloating(it->second.dtype()) && AllEqual(it->second))
       readers[name] = 0;
   }
-  absl::flat_hash_set<std::string> taken;
-  for (const auto& [name, tensor] : graph->initializers) taken.insert(name);
-  for (const Node& node : graph->nodes) taken.insert(node.outputs.begin(), node.outputs.end());
+  NameScope scope(*graph);
   std::set<std::string> unshared;
   auto add_copy = [&](const std::string& from, const std::string& name) {
     const Tensor value = graph->initializers.at(from);
@@ -52,10 +50,7 @@ std::vector<std::string> UnshareInitializers(Graph* graph, const std::vector<std
     for (std::string& input : node.inputs) {
       auto it = readers.find(input);
       if (it == readers.end() || ++it->second == 1) continue;
-      std::string copy;
-      for (int k = it->second; copy.empty() || taken.contains(copy); ++k)
-        copy = absl::StrCat(it->first, "__", k);
-      taken.insert(copy);
+      const std::string copy = scope.Unique(absl::StrCat(it->first, "__", it->second));
       add_copy(it->first, copy);
       input = copy;
     }

@@ -13,19 +13,6 @@ namespace {
 
 constexpr int64_t kSharedConstantElements = 64;
 
-void CollectNames(const Graph& graph, absl::flat_hash_set<std::string>* names) {
-  for (const NamedType& v : graph.inputs) names->insert(v.name);
-  for (const auto& [name, tensor] : graph.initializers) names->insert(name);
-  for (const Node& node : graph.nodes) {
-    names->insert(node.outputs.begin(), node.outputs.end());
-    for (const auto& [name, attribute] : node.attributes) {
-      if (auto* sub = std::get_if<std::shared_ptr<const Graph>>(&attribute.value)) {
-        CollectNames(**sub, names);
-      }
-    }
-  }
-}
-
 const ValueType& UnknownType() {
   static const ValueType* type = new ValueType;
   return *type;
@@ -48,8 +35,7 @@ int64_t Expr::dim(int i) const {
 }
 
 GraphBuilder::GraphBuilder(Graph* graph, const OperatorSet* operators, std::string prefix)
-    : graph_(graph), operators_(operators), prefix_(std::move(prefix)) {
-  CollectNames(*graph, &used_names_);
+    : graph_(graph), operators_(operators), prefix_(std::move(prefix)), names_(*graph) {
   for (const Node& node : graph->nodes) RememberConstant(node);
 }
 
@@ -61,7 +47,7 @@ Expr GraphBuilder::Fail(absl::Status status) {
 Expr GraphBuilder::Value(std::string name) { return Expr(this, std::move(name)); }
 
 Expr GraphBuilder::Input(std::string name, ValueType type) {
-  used_names_.insert(name);
+  names_.Reserve(name);
   graph_->types[name] = type;
   graph_->inputs.push_back({name, std::move(type)});
   return Expr(this, std::move(name));
@@ -93,11 +79,13 @@ Expr GraphBuilder::Scalar(double value, const Expr& like) {
   return CastLike(Constant(Tensor::Scalar<float>(static_cast<float>(value))), like);
 }
 
-Expr GraphBuilder::AttributeFloat(const std::string& attribute, const Expr& like) {
-  Attribute reference;
-  reference.ref = attribute;
-  reference.ref_kind = 1;  // FLOAT
-  return CastLike(Op("Constant", {}, {{"value_float", reference}}), like);
+Expr GraphBuilder::AttributeNumber(const Node& call, const std::string& attribute,
+                                   float otherwise) {
+  auto it = call.attributes.find(attribute);
+  if (it == call.attributes.end() || it->second.ref.empty()) {
+    return Constant(ScalarOf(DType::kDouble, call.Float(attribute, otherwise)));
+  }
+  return Cast(Op("Constant", {}, {{"value_float", it->second}}), DType::kDouble);
 }
 
 Expr GraphBuilder::Op(std::string_view op, std::vector<Expr> inputs, Attributes attributes,
@@ -139,9 +127,8 @@ void GraphBuilder::RememberConstant(const Node& node) {
 void GraphBuilder::Append(Node node) {
   if (!status_.ok()) return;
   RememberConstant(node);
-  used_names_.insert(node.outputs.begin(), node.outputs.end());
-  if (!node.domain.empty() && !graph_->opsets.contains(node.domain))
-    graph_->opsets[node.domain] = 1;
+  names_.ReserveAll(node.outputs);
+  ImportDomain(node.domain, graph_);
   graph_->nodes.push_back(std::move(node));
   InferTypes(graph_->nodes.back());
 }
@@ -176,18 +163,7 @@ Expr GraphBuilder::Named(const Expr& e, std::string name) {
 void GraphBuilder::Output(const Expr& e) { graph_->outputs.push_back({e.name(), e.type()}); }
 
 std::string GraphBuilder::UniqueName(std::string_view base) {
-  if (base != prefix_) {
-    std::string plain(base);
-    if (used_names_.insert(plain).second) return plain;
-    for (int k = 2;; ++k) {
-      std::string numbered = absl::StrCat(plain, "_", k);
-      if (used_names_.insert(numbered).second) return numbered;
-    }
-  }
-  while (true) {
-    std::string numbered = absl::StrCat(prefix_, "_", next_++);
-    if (used_names_.insert(numbered).second) return numbered;
-  }
+  return base == prefix_ ? names_.Numbered(prefix_) : names_.Unique(std::string(base));
 }
 
 const Tensor* GraphBuilder::ConstantOf(const std::string& value) const {

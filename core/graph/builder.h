@@ -15,9 +15,9 @@
 #include <string_view>
 #include <vector>
 
-#include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "core/graph/graph.h"
+#include "core/graph/name_scope.h"
 #include "core/graph/operator_set.h"
 
 namespace onward {
@@ -65,9 +65,9 @@ class GraphBuilder {
   Expr Int(int64_t value);                 // scalar int64
   // A scalar of the same type as `like`.
   Expr Scalar(double value, const Expr& like);
-  // A constant whose value is a float attribute of the enclosing function's
-  // call, cast to the type of `like`.
-  Expr AttributeFloat(const std::string& attribute, const Expr& like);
+  // A float attribute of the call whose body is written, as a double scalar: its value,
+  // or where `call` has a reference to it, a constant that refers to it.
+  Expr AttributeNumber(const Node& call, const std::string& attribute, float otherwise);
 
   Expr Op(std::string_view op, std::vector<Expr> inputs, Attributes attributes = {},
           std::string_view domain = "", std::string_view output_hint = "");
@@ -79,8 +79,8 @@ class GraphBuilder {
   Expr Named(const Expr& e, std::string name);
   void Output(const Expr& e);
   std::string UniqueName(std::string_view base);
-  // Keeps a name from being given to new values.
-  void Reserve(const std::string& name) { used_names_.insert(name); }
+  // The names of the graph, and those that new values must not take.
+  NameScope& names() { return names_; }
 
   // The constant value of a value, where an initializer or Constant node tells.
   const Tensor* ConstantOf(const std::string& value) const;
@@ -93,10 +93,9 @@ class GraphBuilder {
   const OperatorSet* operators_;
   std::string prefix_;
   absl::Status status_;
-  absl::flat_hash_set<std::string> used_names_;
+  NameScope names_;
   absl::flat_hash_map<std::string, Tensor> constants_;
   absl::flat_hash_map<std::string, std::string> shared_constants_;  // bytes -> value
-  int next_ = 0;
 };
 
 Expr operator+(const Expr& a, const Expr& b);

@@ -6,12 +6,12 @@
 
 namespace onward {
 
-void FunctionLibrary::Add(std::string name, FunctionDef def) {
-  defs_[std::move(name)] = std::move(def);
+void FunctionLibrary::Add(std::string name, FunctionDef def, std::string_view domain) {
+  defs_[{std::string(domain), std::move(name), ""}] = std::move(def);
 }
 
-const FunctionDef* FunctionLibrary::Find(std::string_view name) const {
-  auto it = defs_.find(name);
+const FunctionDef* FunctionLibrary::Find(std::string_view name, std::string_view domain) const {
+  auto it = defs_.find({std::string(domain), std::string(name), ""});
   return it == defs_.end() ? nullptr : &it->second;
 }
 
@@ -26,10 +26,9 @@ absl::Status FunctionLibrary::CheckCall(const FunctionDef& def, const Node& call
 absl::StatusOr<Graph> FunctionLibrary::Instantiate(const Node& call,
                                                    absl::Span<const InputFact> inputs,
                                                    const OperatorSet* operators, int opset) const {
-  const FunctionDef* def = Find(call.op_type);
-  if (def == nullptr) {
-    return absl::NotFoundError(absl::StrCat("no function ", call.op_type, " in ai.onward"));
-  }
+  const FunctionDef* def = Find(call);
+  if (def == nullptr)
+    return absl::NotFoundError(absl::StrCat(call.Describe(), ": no such function"));
   ONWARD_RETURN_IF_ERROR(CheckCall(*def, call));
   if (!def->body) {
     return absl::UnimplementedError(

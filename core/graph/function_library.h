@@ -37,6 +37,9 @@ struct FunctionDef {
   std::vector<int> shape_only;
   // Formal attributes, where the function is written to files as such.
   std::vector<std::string> attributes;
+  // Whether the body takes all of them through GraphBuilder::AttributeNumber, so that
+  // one body serves every call: only such functions are written to files.
+  bool attributes_by_reference = false;
   // So many first inputs must be given. No schema counts those of a call that a
   // file holds, so neither a body nor a kernel sees a call with fewer.
   int required = 0;
@@ -44,18 +47,19 @@ struct FunctionDef {
 
 class FunctionLibrary {
  public:
-  void Add(std::string name, FunctionDef def);
-  // Null where the name is unknown.
-  const FunctionDef* Find(std::string_view name) const;
+  void Add(std::string name, FunctionDef def, std::string_view domain = kOnwardDomain);
+  // Null where there is no such function in the domain.
+  const FunctionDef* Find(std::string_view name, std::string_view domain = kOnwardDomain) const;
+  const FunctionDef* Find(const Node& call) const { return Find(call.op_type, call.domain); }
   // Whether the call gives the inputs that `def` requires.
   static absl::Status CheckCall(const FunctionDef& def, const Node& call);
   // The body of one call, typed by its inputs.
   absl::StatusOr<Graph> Instantiate(const Node& call, absl::Span<const InputFact> inputs,
                                     const OperatorSet* operators, int opset) const;
-  const std::map<std::string, FunctionDef, std::less<>>& all() const { return defs_; }
+  const std::map<FunctionKey, FunctionDef>& all() const { return defs_; }
 
  private:
-  std::map<std::string, FunctionDef, std::less<>> defs_;
+  std::map<FunctionKey, FunctionDef> defs_;
 };
 
 }  // namespace onward

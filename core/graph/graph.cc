@@ -5,6 +5,7 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
+#include "core/base/status.h"
 #include "core/graph/scope.h"
 
 namespace onward {
@@ -32,11 +33,9 @@ void AppendCaptured(const Graph& graph, const Scope* outer, absl::flat_hash_set<
   };
   for (const Node& node : graph.nodes) {
     for (const std::string& v : node.inputs) use(v);
-    for (const auto& [name, attribute] : node.attributes) {
-      if (auto* sub = std::get_if<std::shared_ptr<const Graph>>(&attribute.value)) {
-        AppendCaptured(**sub, &scope, found, captured);
-      }
-    }
+    ForEachBody(node, [&](const std::string&, const Graph& body) {
+      AppendCaptured(body, &scope, found, captured);
+    });
     scope.names.insert(node.outputs.begin(), node.outputs.end());
   }
   for (const NamedType& out : graph.outputs) use(out.name);
@@ -50,6 +49,21 @@ ValueType ValueType::Of(DType dtype, const Shape& shape) {
   t.has_rank = true;
   for (int64_t d : shape) t.dims.push_back(Dim{d, ""});
   return t;
+}
+
+ValueType ValueType::Holding(Kind kind, ValueType element) {
+  ValueType t;
+  t.kind = kind;
+  t.element = std::make_shared<const ValueType>(std::move(element));
+  return t;
+}
+
+bool operator==(const ValueType& a, const ValueType& b) {
+  const bool same_element =
+      a.element == b.element ||
+      (a.element != nullptr && b.element != nullptr && *a.element == *b.element);
+  return a.kind == b.kind && a.dtype == b.dtype && a.has_rank == b.has_rank && a.dims == b.dims &&
+         same_element;
 }
 
 std::optional<Shape> ValueType::StaticShape() const {
@@ -84,7 +98,7 @@ const Tensor* Node::TensorAttribute(std::string_view attribute) const {
   return Get<Tensor>(attributes, attribute);
 }
 const Graph* Node::Subgraph(std::string_view attribute) const {
-  const auto* g = Get<std::shared_ptr<const Graph>>(attributes, attribute);
+  const auto* g = Get<Attribute::Body>(attributes, attribute);
   return g == nullptr ? nullptr : g->get();
 }
 
@@ -122,6 +136,45 @@ std::vector<NamedType> Graph::FeedInputs() const {
   return feeds;
 }
 
+void ImportDomain(const std::string& domain, Graph* graph) {
+  if (domain.empty()) return;
+  graph->opsets.try_emplace(domain, domain == kOnwardDomain ? kOnwardVersion : 1);
+}
+
+void ForEachBody(const Node& node,
+                 absl::FunctionRef<void(const std::string&, const Graph&)> visit) {
+  for (const auto& [name, attribute] : node.attributes) {
+    if (auto* body = std::get_if<Attribute::Body>(&attribute.value)) {
+      if (*body != nullptr) visit(name, **body);
+    } else if (auto* bodies = std::get_if<std::vector<Attribute::Body>>(&attribute.value)) {
+      for (const Attribute::Body& b : *bodies) visit(name, *b);
+    }
+  }
+}
+
+absl::Status ChangeBodies(absl::FunctionRef<absl::StatusOr<Graph>(const Graph&)> change,
+                          Attribute* attribute) {
+  const auto replace = [&](Attribute::Body& body) {
+    if (body == nullptr) return absl::OkStatus();
+    ONWARD_ASSIGN_OR_RETURN(Graph changed, change(*body));
+    body = std::make_shared<const Graph>(std::move(changed));
+    return absl::OkStatus();
+  };
+  if (auto* body = std::get_if<Attribute::Body>(&attribute->value)) return replace(*body);
+  if (auto* bodies = std::get_if<std::vector<Attribute::Body>>(&attribute->value)) {
+    for (Attribute::Body& body : *bodies) ONWARD_RETURN_IF_ERROR(replace(body));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ChangeBodies(absl::FunctionRef<absl::StatusOr<Graph>(const Graph&)> change,
+                          Node* node) {
+  for (auto& [name, attribute] : node->attributes) {
+    ONWARD_RETURN_IF_ERROR(ChangeBodies(change, &attribute));
+  }
+  return absl::OkStatus();
+}
+
 std::vector<std::string> CapturedValues(const Graph& graph) {
   std::vector<std::string> captured;
   absl::flat_hash_set<std::string> found;
@@ -134,11 +187,9 @@ std::vector<std::string> AllInputs(const Node& node) {
   for (const std::string& v : node.inputs) {
     if (!v.empty()) all.push_back(v);
   }
-  for (const auto& [name, attribute] : node.attributes) {
-    if (auto* sub = std::get_if<std::shared_ptr<const Graph>>(&attribute.value)) {
-      for (std::string& v : CapturedValues(**sub)) all.push_back(std::move(v));
-    }
-  }
+  ForEachBody(node, [&](const std::string&, const Graph& body) {
+    for (std::string& v : CapturedValues(body)) all.push_back(std::move(v));
+  });
   return all;
 }
 

@@ -19,6 +19,8 @@
 
 #include "absl/container/btree_map.h"
 #include "absl/container/flat_hash_map.h"
+#include "absl/functional/function_ref.h"
+#include "absl/status/statusor.h"
 #include "core/base/dtype.h"
 #include "core/base/shape.h"
 #include "core/tensor/tensor.h"
@@ -27,6 +29,9 @@ namespace onward {
 
 // The domain of Onward's own functions; each has a body in standard operators.
 inline constexpr std::string_view kOnwardDomain = "ai.onward";
+// Counts what its functions mean. A file says which version it was written with
+// (opset_import); one of another version is run by the bodies it carries.
+inline constexpr int kOnwardVersion = 2;
 inline constexpr std::string_view kTrainingDomain = "ai.onnx.preview.training";
 // The opset that kernels and rules think in.
 inline constexpr int kCanonicalOpset = 28;
@@ -41,19 +46,27 @@ struct Dim {
 
 // What is known of a value before it is computed.
 struct ValueType {
-  enum class Kind { kTensor, kSequence, kOptional, kMap };
+  enum class Kind { kTensor, kSparse, kSequence, kOptional, kMap };
   Kind kind = Kind::kTensor;
-  DType dtype = DType::kUndefined;  // of the elements, for sequences too
+  DType dtype = DType::kUndefined;  // of a tensor's elements, of a map's keys
   bool has_rank = false;
   std::vector<Dim> dims;  // meaningful if has_rank
+  // What a sequence, an optional or a map holds; null: not known.
+  std::shared_ptr<const ValueType> element = nullptr;
 
   static ValueType Of(DType dtype, const Shape& shape);
-  static ValueType Unranked(DType dtype) { return {Kind::kTensor, dtype, false, {}}; }
+  static ValueType Unranked(DType dtype) { return {Kind::kTensor, dtype, false, {}, nullptr}; }
+  static ValueType Holding(Kind kind, ValueType element);
+  // Whether anything is known at all.
+  bool known() const { return kind != Kind::kTensor || dtype != DType::kUndefined; }
+  // The element type of the tensors it is made of, however deep they lie.
+  DType leaf() const { return element == nullptr ? dtype : element->leaf(); }
+  bool is_tensor() const { return kind == Kind::kTensor; }
   int rank() const { return has_rank ? static_cast<int>(dims.size()) : -1; }
   // The shape, if every dimension is known.
   std::optional<Shape> StaticShape() const;
   std::string ToString() const;
-  friend bool operator==(const ValueType&, const ValueType&) = default;
+  friend bool operator==(const ValueType& a, const ValueType& b);
 };
 
 struct Graph;
@@ -61,8 +74,10 @@ struct Graph;
 // An attribute's value, or (inside a function body) the name of the attribute
 // of the call that it stands for.
 struct Attribute {
-  using Value = std::variant<int64_t, float, std::string, Tensor, std::shared_ptr<const Graph>,
-                             std::vector<int64_t>, std::vector<float>, std::vector<std::string>>;
+  using Body = std::shared_ptr<const Graph>;
+  using Value = std::variant<int64_t, float, std::string, Tensor, Body, ValueType,
+                             std::vector<int64_t>, std::vector<float>, std::vector<std::string>,
+                             std::vector<Tensor>, std::vector<Body>, std::vector<ValueType>>;
   Value value;
   std::string ref;   // not empty: the value comes from the caller
   int ref_kind = 0;  // ONNX AttributeProto.AttributeType of a reference
@@ -75,7 +90,7 @@ struct Attribute {
   Attribute(const char* v) : value(std::string(v)) {}
   Attribute(std::string v) : value(std::move(v)) {}
   Attribute(Tensor v) : value(std::move(v)) {}
-  Attribute(std::shared_ptr<const Graph> v) : value(std::move(v)) {}
+  Attribute(Body v) : value(std::move(v)) {}
   Attribute(std::vector<int64_t> v) : value(std::move(v)) {}
   Attribute(std::vector<float> v) : value(std::move(v)) {}
   Attribute(std::vector<std::string> v) : value(std::move(v)) {}
@@ -159,6 +174,18 @@ struct Function {
   std::vector<std::string> required_attributes;
   Attributes default_attributes;
 };
+
+// Adds what calls of this domain need to the graph's operator sets.
+void ImportDomain(const std::string& domain, Graph* graph);
+
+// Visits the bodies that a node carries (If, Loop, Scan), those in lists included.
+void ForEachBody(const Node& node,
+                 absl::FunctionRef<void(const std::string& attribute, const Graph& body)> visit);
+// Puts what `change` makes of each body in its place.
+absl::Status ChangeBodies(absl::FunctionRef<absl::StatusOr<Graph>(const Graph& body)> change,
+                          Attribute* attribute);
+absl::Status ChangeBodies(absl::FunctionRef<absl::StatusOr<Graph>(const Graph& body)> change,
+                          Node* node);
 
 // The names of outer values that `graph`'s nodes read (for If/Loop/Scan
 // bodies), nested bodies included, in order of first use.

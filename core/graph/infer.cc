@@ -13,9 +13,9 @@ namespace onward {
 namespace {
 
 bool Contradict(const ValueType& a, const ValueType& b) {
-  if (a.dtype == DType::kUndefined || b.dtype == DType::kUndefined) return false;
-  // An optional sequence has no type of its own here.
-  if (a.kind != ValueType::Kind::kTensor || b.kind != ValueType::Kind::kTensor) return false;
+  if (!a.known() || !b.known()) return false;
+  // onnx infers some containers by halves (an optional as what it holds).
+  if (!a.is_tensor() || !b.is_tensor()) return false;
   return a.dtype != b.dtype || !ShapesFit(a, b);
 }
 
@@ -73,9 +73,16 @@ bool ShapesFit(const ValueType& a, const ValueType& b) {
 }
 
 ValueType MergeTypes(const ValueType& inferred, const ValueType& declared) {
-  if (inferred.dtype == DType::kUndefined) return declared;
-  if (inferred.kind != declared.kind || !declared.has_rank) return inferred;
+  if (!inferred.known()) return declared;
+  if (inferred.kind != declared.kind) return inferred;
   ValueType merged = inferred;
+  if (declared.element != nullptr) {
+    merged.element =
+        inferred.element == nullptr
+            ? declared.element
+            : std::make_shared<const ValueType>(MergeTypes(*inferred.element, *declared.element));
+  }
+  if (!declared.has_rank) return merged;
   if (!inferred.has_rank) {
     merged.has_rank = true;
     merged.dims = declared.dims;

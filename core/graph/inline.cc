@@ -6,6 +6,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/status.h"
+#include "core/graph/rename.h"
 #include "core/graph/verify.h"
 
 namespace onward {
@@ -14,73 +15,81 @@ namespace {
 constexpr int kMaxCallDepth = 100;
 constexpr size_t kMaxPrefixPart = 64;
 
-using Renaming = absl::flat_hash_map<std::string, std::string>;
+// Copies the nodes of a function's body to where it is called.
+class BodyCopy {
+ public:
+  // `names` null: values keep theirs.
+  BodyCopy(const Function& function, const Node& call, const std::string& prefix, NameScope* names)
+      : function_(function), call_(call), prefix_(prefix), names_(names) {}
 
-std::string Renamed(const Renaming& names, const std::string& value) {
-  auto it = names.find(value);
-  return it == names.end() ? value : it->second;
-}
-
-// Substitutes attribute references; false: the attribute disappears.
-bool ResolveReference(const Node& call, const Function& function, Attribute* attribute) {
-  if (attribute->ref.empty()) return true;
-  auto it = call.attributes.find(attribute->ref);
-  if (it != call.attributes.end()) {
-    *attribute = it->second;
-    return true;
-  }
-  auto fallback = function.default_attributes.find(attribute->ref);
-  if (fallback == function.default_attributes.end()) return false;
-  *attribute = fallback->second;
-  return true;
-}
-
-Node CopyNode(const Node& node, const Function& function, const Node& call,
-              const std::string& prefix, Renaming* names);
-
-// A subgraph of a body: its own names get the prefix too, captured ones follow
-// the renaming of the enclosing body.
-std::shared_ptr<const Graph> CopySubgraph(const Graph& graph, const Function& function,
-                                          const Node& call, const std::string& prefix,
-                                          Renaming names) {
-  auto copy = std::make_shared<Graph>();
-  copy->name = graph.name;
-  copy->opsets = graph.opsets;
-  auto fresh = [&](const std::string& v) { return names[v] = absl::StrCat(prefix, v); };
-  for (const NamedType& in : graph.inputs) copy->inputs.push_back({fresh(in.name), in.type});
-  for (const auto& [name, tensor] : graph.initializers) copy->initializers[fresh(name)] = tensor;
-  for (const Node& node : graph.nodes) {
-    copy->nodes.push_back(CopyNode(node, function, call, prefix, &names));
-  }
-  for (const NamedType& out : graph.outputs) {
-    copy->outputs.push_back({Renamed(names, out.name), out.type});
-  }
-  return copy;
-}
-
-Node CopyNode(const Node& node, const Function& function, const Node& call,
-              const std::string& prefix, Renaming* names) {
-  Node copy = node;
-  for (std::string& v : copy.inputs) v = Renamed(*names, v);
-  for (std::string& v : copy.outputs) {
-    if (v.empty()) continue;
-    auto [it, inserted] = names->try_emplace(v, absl::StrCat(prefix, v));
-    v = it->second;
-  }
-  if (!copy.name.empty()) copy.name = absl::StrCat(prefix, copy.name);
-  copy.origin = call.origin.empty() ? call.Describe() : call.origin;
-  for (auto it = copy.attributes.begin(); it != copy.attributes.end();) {
-    if (!ResolveReference(call, function, &it->second)) {
-      it = copy.attributes.erase(it);
-      continue;
+  Node Copy(const Node& node, Renaming* renaming) const {
+    Node copy = node;
+    for (std::string& v : copy.inputs) v = Renamed(*renaming, v);
+    for (std::string& v : copy.outputs) {
+      if (!v.empty()) v = Define(v, renaming);
     }
-    if (auto* sub = std::get_if<std::shared_ptr<const Graph>>(&it->second.value)) {
-      it->second.value = CopySubgraph(**sub, function, call, prefix, *names);
+    if (!copy.name.empty()) copy.name = absl::StrCat(prefix_, copy.name);
+    copy.origin = call_.origin.empty() ? call_.Describe() : call_.origin;
+    for (auto it = copy.attributes.begin(); it != copy.attributes.end();) {
+      if (it->second.ref.empty()) {
+        ChangeBodies([&](const Graph& body) { return CopyBody(body, *renaming); }, &it->second)
+            .IgnoreError();
+        ++it;
+      } else if (const Attribute* value = Referenced(it->second.ref)) {
+        // A body that the caller hands over speaks of the caller's values.
+        it->second = *value;
+        ++it;
+      } else {
+        it = copy.attributes.erase(it);
+      }
     }
-    ++it;
+    return copy;
   }
-  return copy;
-}
+
+ private:
+  // The caller's attribute, else the function's default, else null.
+  const Attribute* Referenced(const std::string& name) const {
+    if (auto it = call_.attributes.find(name); it != call_.attributes.end()) return &it->second;
+    auto it = function_.default_attributes.find(name);
+    return it == function_.default_attributes.end() ? nullptr : &it->second;
+  }
+
+  std::string Define(const std::string& value, Renaming* renaming) const {
+    if (auto it = renaming->find(value); it != renaming->end()) return it->second;
+    const std::string fresh =
+        names_ == nullptr ? value : names_->Unique(absl::StrCat(prefix_, value));
+    renaming->emplace(value, fresh);
+    return fresh;
+  }
+
+  // What the body defines gets names of its own; what it captures follows the renaming
+  // around it.
+  Graph CopyBody(const Graph& graph, Renaming renaming) const {
+    Graph copy;
+    copy.name = graph.name;
+    copy.opsets = graph.opsets;
+    const auto define = [&](const std::string& value) {
+      renaming.erase(value);
+      return Define(value, &renaming);
+    };
+    for (const NamedType& in : graph.inputs) copy.inputs.push_back({define(in.name), in.type});
+    for (const auto& [name, tensor] : graph.initializers) {
+      // An initializer may be the default of an input of the same name.
+      const bool is_input = graph.IsInput(name);
+      copy.initializers[is_input ? Renamed(renaming, name) : define(name)] = tensor;
+    }
+    for (const Node& node : graph.nodes) copy.nodes.push_back(Copy(node, &renaming));
+    for (const NamedType& out : graph.outputs) {
+      copy.outputs.push_back({Renamed(renaming, out.name), out.type});
+    }
+    return copy;
+  }
+
+  const Function& function_;
+  const Node& call_;
+  const std::string prefix_;
+  NameScope* const names_;
+};
 
 // What a copy of the node costs, in nodes: names and lists count by their length.
 int64_t Weight(const Node& node) {
@@ -113,7 +122,7 @@ class Inliner {
  public:
   Inliner(const Graph& root, const std::function<bool(const Node&, const Function&)>& keep)
       : root_(root), keep_(keep) {
-    ReserveNames(root);
+    names_.Reserve(root);
   }
 
   absl::StatusOr<Graph> Run() {
@@ -125,16 +134,6 @@ class Inliner {
   }
 
  private:
-  void ReserveNames(const Graph& graph) {
-    for (const Node& node : graph.nodes) {
-      names_.insert(node.outputs.begin(), node.outputs.end());
-      for (const auto& [name, attribute] : node.attributes) {
-        if (auto* sub = std::get_if<std::shared_ptr<const Graph>>(&attribute.value))
-          ReserveNames(**sub);
-      }
-    }
-  }
-
   static absl::Status TooDeep() {
     return absl::InvalidArgumentError("functions call each other more than 100 levels deep");
   }
@@ -159,12 +158,14 @@ class Inliner {
     int64_t total = 0;
     for (const Node& node : nodes) {
       total += Weight(node);
-      for (const auto& [name, attribute] : node.attributes) {
-        if (auto* sub = std::get_if<std::shared_ptr<const Graph>>(&attribute.value)) {
-          ONWARD_ASSIGN_OR_RETURN(int64_t inner, Count((*sub)->nodes, depth + 1));
-          total += inner;
-        }
-      }
+      absl::Status status;
+      ForEachBody(node, [&](const std::string&, const Graph& body) {
+        if (!status.ok()) return;
+        const absl::StatusOr<int64_t> inner = Count(body.nodes, depth + 1);
+        status = inner.status();
+        total += inner.value_or(0);
+      });
+      ONWARD_RETURN_IF_ERROR(status);
       const Function* f = Callee(node);
       if (f != nullptr) {
         auto it = counts_.find(f);
@@ -206,40 +207,34 @@ class Inliner {
     std::vector<Node> out;
     for (const Node& node : nodes) {
       Node copy = node;
-      for (auto& [name, attribute] : copy.attributes) {
-        if (auto* sub = std::get_if<std::shared_ptr<const Graph>>(&attribute.value)) {
-          auto graph = std::make_shared<Graph>(**sub);
-          ONWARD_ASSIGN_OR_RETURN(graph->nodes, Expand((*sub)->nodes, depth + 1));
-          attribute.value = std::shared_ptr<const Graph>(std::move(graph));
-        }
-      }
+      const auto expand = [&](const Graph& body) -> absl::StatusOr<Graph> {
+        Graph expanded = body;
+        ONWARD_ASSIGN_OR_RETURN(expanded.nodes, Expand(body.nodes, depth + 1));
+        return expanded;
+      };
+      ONWARD_RETURN_IF_ERROR(ChangeBodies(expand, &copy));
       const Function* f = Callee(copy);
       if (f == nullptr || (keep_ && keep_(copy, *f))) {
         out.push_back(std::move(copy));
         continue;
       }
-      ONWARD_ASSIGN_OR_RETURN(std::vector<Node> body, ExpandCall(*f, copy, FreshPrefix(copy)));
+      ONWARD_ASSIGN_OR_RETURN(std::vector<Node> body, ExpandCall(*f, copy, Prefix(copy), &names_));
       ONWARD_ASSIGN_OR_RETURN(body, Expand(body, depth + 1));
       for (Node& n : body) out.push_back(std::move(n));
     }
     return out;
   }
 
-  std::string FreshPrefix(const Node& call) {
+  std::string Prefix(const Node& call) {
     // Cut, so that names do not grow with every level.
     const std::string base =
         (call.outputs.empty() ? call.op_type : call.outputs[0]).substr(0, kMaxPrefixPart);
-    const std::string op = call.op_type.substr(0, kMaxPrefixPart);
-    std::string prefix;
-    do {
-      prefix = absl::StrCat(base, "__", op, next_++, "_");
-    } while (!names_.insert(prefix).second);
-    return prefix;
+    return absl::StrCat(base, "__", call.op_type.substr(0, kMaxPrefixPart), next_++, "_");
   }
 
   const Graph& root_;
   const std::function<bool(const Node&, const Function&)>& keep_;
-  absl::flat_hash_set<std::string> names_;
+  NameScope names_;
   absl::flat_hash_map<const Function*, int64_t> counts_;
   absl::flat_hash_set<const Function*> active_;
   int next_ = 0;
@@ -248,41 +243,41 @@ class Inliner {
 }  // namespace
 
 absl::StatusOr<std::vector<Node>> ExpandCall(const Function& function, const Node& call,
-                                             const std::string& prefix) {
+                                             const std::string& prefix, NameScope* names) {
   const Graph& body = function.body;
   if (call.inputs.size() > body.inputs.size() || call.outputs.size() > body.outputs.size()) {
     return absl::InvalidArgumentError(absl::StrCat(
         call.Describe(), ": called with ", call.inputs.size(), " inputs and ", call.outputs.size(),
         " outputs, but the function has ", body.inputs.size(), " and ", body.outputs.size()));
   }
-  Renaming names;
+  Renaming renaming;
   for (size_t i = 0; i < body.inputs.size(); ++i) {
-    names[body.inputs[i].name] = i < call.inputs.size() ? call.inputs[i] : "";
+    renaming[body.inputs[i].name] = i < call.inputs.size() ? call.inputs[i] : "";
   }
   std::vector<Node> tail;
   for (size_t i = 0; i < call.outputs.size(); ++i) {
     if (call.outputs[i].empty()) continue;
     const std::string& formal = body.outputs[i].name;
     // An output that is an input, or that stands twice, needs a value of its own.
-    if (!names.try_emplace(formal, call.outputs[i]).second) {
+    if (!renaming.try_emplace(formal, call.outputs[i]).second) {
       Node identity;
       identity.op_type = "Identity";
-      identity.inputs = {names[formal]};
+      identity.inputs = {renaming[formal]};
       identity.outputs = {call.outputs[i]};
       tail.push_back(std::move(identity));
     }
   }
+  const BodyCopy copy(function, call, prefix, names);
   std::vector<Node> nodes;
-  for (const Node& node : body.nodes) {
-    nodes.push_back(CopyNode(node, function, call, prefix, &names));
-  }
+  for (const Node& node : body.nodes) nodes.push_back(copy.Copy(node, &renaming));
   for (Node& node : tail) nodes.push_back(std::move(node));
   return nodes;
 }
 
 void ResolveAttributes(const Node& call, Function* function) {
-  Renaming names;
-  for (Node& node : function->body.nodes) node = CopyNode(node, *function, call, "", &names);
+  Renaming renaming;
+  const BodyCopy copy(*function, call, "", nullptr);
+  for (Node& node : function->body.nodes) node = copy.Copy(node, &renaming);
 }
 
 absl::StatusOr<Graph> InlineFunctions(

@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "core/graph/graph.h"
+#include "core/graph/name_scope.h"
 
 namespace onward {
 
@@ -16,11 +17,11 @@ namespace onward {
 // refused rather than expanded.
 inline constexpr int64_t kMaxExpandedNodes = 1'000'000;
 
-// The nodes that stand for `call`: body values are renamed with `prefix`,
-// formal parameters become the call's inputs and outputs, attribute references
-// the call's attributes (or defaults, or nothing).
+// The nodes that stand for `call`: body values get new names of `names` that begin
+// with `prefix`, formal parameters become the call's inputs and outputs, attribute
+// references the call's attributes (or defaults, or nothing).
 absl::StatusOr<std::vector<Node>> ExpandCall(const Function& function, const Node& call,
-                                             const std::string& prefix);
+                                             const std::string& prefix, NameScope* names);
 
 // Puts the values of the call's attributes (or defaults, or nothing) in place of
 // the references to them, names unchanged.

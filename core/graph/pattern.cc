@@ -10,23 +10,17 @@
 namespace onward {
 
 PatternGraph::PatternGraph(Graph* graph, const absl::flat_hash_set<std::string>& keep)
-    : graph_(graph), keep_(keep), fixed_(keep), gone_(graph->nodes.size(), false) {
+    : graph_(graph), keep_(keep), fixed_(keep), names_(*graph), gone_(graph->nodes.size(), false) {
+  names_.ReserveAll(keep);
   for (const NamedType& in : graph->inputs) inputs_.insert(in.name);
   for (const NamedType& out : graph->outputs) fixed_.insert(out.name);
-  names_ = inputs_;
-  for (const auto& [name, tensor] : graph->initializers) names_.insert(name);
   for (int i = 0; i < static_cast<int>(graph->nodes.size()); ++i) {
     const Node& node = graph->nodes[i];
-    for (const std::string& out : node.outputs) {
-      names_.insert(out);
-      producer_.emplace(out, i);
-    }
+    for (const std::string& out : node.outputs) producer_.emplace(out, i);
     for (const std::string& in : node.inputs) consumers_[in].push_back(i);
-    for (const auto& [name, attribute] : node.attributes) {
-      const auto* sub = std::get_if<std::shared_ptr<const Graph>>(&attribute.value);
-      if (sub == nullptr || *sub == nullptr) continue;
-      for (const std::string& captured : CapturedValues(**sub)) consumers_[captured].push_back(i);
-    }
+    ForEachBody(node, [&](const std::string&, const Graph& body) {
+      for (const std::string& captured : CapturedValues(body)) consumers_[captured].push_back(i);
+    });
   }
 }
 
@@ -83,12 +77,7 @@ std::string PatternGraph::AddConstant(const Node& root, std::string_view hint, T
 }
 
 std::string PatternGraph::NewName(const Node& root, std::string_view hint) {
-  const std::string base = absl::StrCat(root.outputs[0], "__", std::string(hint));
-  std::string name = base;
-  for (int i = 1; !names_.insert(name).second || keep_.contains(name); ++i) {
-    name = absl::StrCat(base, "_", i);
-  }
-  return name;
+  return names_.Unique(absl::StrCat(root.outputs[0], "__", std::string(hint)));
 }
 
 std::string PatternGraph::AddBefore(const Node& root, std::string_view hint, Node node,
@@ -146,7 +135,7 @@ void PatternGraph::Replace(const std::vector<const Node*>& nodes, const Node& ro
   for (const Node& before : before_[at]) {
     for (const std::string& in : before.inputs) consumers_[in].push_back(at);
   }
-  if (!node.domain.empty()) graph_->opsets.try_emplace(node.domain, 1);
+  ImportDomain(node.domain, graph_);
   graph_->nodes[at] = std::move(node);
   for (const std::string& value : read) DropIfUnused(value);
 }

@@ -12,6 +12,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "core/graph/graph.h"
+#include "core/graph/name_scope.h"
 
 namespace onward {
 
@@ -57,6 +58,7 @@ class PatternGraph {
   // except the root's output, and none of them computes one of `inputs`.
   bool Closed(const std::vector<const Node*>& nodes, const Node& root,
               const std::vector<std::string>& inputs) const;
+  NameScope& names() { return names_; }
   // A name for a further output of the node that will replace `root`.
   std::string NewName(const Node& root, std::string_view hint);
   // Puts `node` in the root's place, with its outputs and name unless it has its own;
@@ -74,7 +76,7 @@ class PatternGraph {
   const absl::flat_hash_set<std::string>& keep_;
   absl::flat_hash_set<std::string> fixed_;  // outputs of the graph, and `keep`
   absl::flat_hash_set<std::string> inputs_;
-  absl::flat_hash_set<std::string> names_;  // of every value
+  NameScope names_;
   absl::flat_hash_map<std::string, int> producer_;
   absl::flat_hash_map<std::string, std::vector<int>> consumers_;  // once per use
   std::vector<bool> gone_;

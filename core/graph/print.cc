@@ -24,27 +24,23 @@ std::string TensorText(const Tensor& t) {
   return text;
 }
 
+struct AttributeValueText {
+  std::string operator()(int64_t v) const { return absl::StrCat(v); }
+  std::string operator()(float v) const { return absl::StrCat(v); }
+  std::string operator()(const std::string& v) const { return absl::StrCat("\"", v, "\""); }
+  std::string operator()(const Tensor& v) const { return TensorText(v); }
+  std::string operator()(const ValueType& v) const { return v.ToString(); }
+  std::string operator()(const Attribute::Body& v) const { return "{\n" + ToText(*v) + "}"; }
+  template <typename T>
+  std::string operator()(const std::vector<T>& list) const {
+    std::vector<std::string> texts;
+    for (const T& v : list) texts.push_back((*this)(v));
+    return absl::StrCat("[", absl::StrJoin(texts, ", "), "]");
+  }
+};
+
 std::string AttributeText(const Attribute& a) {
-  if (!a.ref.empty()) return "@" + a.ref;
-  struct Visitor {
-    std::string operator()(int64_t v) { return absl::StrCat(v); }
-    std::string operator()(float v) { return absl::StrCat(v); }
-    std::string operator()(const std::string& v) { return absl::StrCat("\"", v, "\""); }
-    std::string operator()(const Tensor& v) { return TensorText(v); }
-    std::string operator()(const std::shared_ptr<const Graph>& v) {
-      return "{\n" + ToText(*v) + "}";
-    }
-    std::string operator()(const std::vector<int64_t>& v) {
-      return absl::StrCat("[", absl::StrJoin(v, ", "), "]");
-    }
-    std::string operator()(const std::vector<float>& v) {
-      return absl::StrCat("[", absl::StrJoin(v, ", "), "]");
-    }
-    std::string operator()(const std::vector<std::string>& v) {
-      return absl::StrCat("[\"", absl::StrJoin(v, "\", \""), "\"]");
-    }
-  };
-  return std::visit(Visitor{}, a.value);
+  return a.ref.empty() ? std::visit(AttributeValueText{}, a.value) : "@" + a.ref;
 }
 
 std::string JoinTypes(const std::vector<NamedType>& values) {
@@ -56,6 +52,14 @@ std::string JoinTypes(const std::vector<NamedType>& values) {
 }  // namespace
 
 std::string ValueType::ToString() const {
+  const auto held = [this] { return element == nullptr ? "?" : element->ToString(); };
+  switch (kind) {
+    case Kind::kSequence: return absl::StrCat("seq(", held(), ")");
+    case Kind::kOptional: return absl::StrCat("optional(", held(), ")");
+    case Kind::kMap: return absl::StrCat("map(", DTypeName(dtype), ", ", held(), ")");
+    case Kind::kTensor:
+    case Kind::kSparse: break;
+  }
   std::string text(DTypeName(dtype));
   if (has_rank) {
     absl::StrAppend(&text, "[",
@@ -67,13 +71,7 @@ std::string ValueType::ToString() const {
                                   }),
                     "]");
   }
-  switch (kind) {
-    case Kind::kTensor: return text;
-    case Kind::kSequence: return absl::StrCat("seq(", text, ")");
-    case Kind::kOptional: return absl::StrCat("optional(", text, ")");
-    case Kind::kMap: return "map";
-  }
-  return text;
+  return kind == Kind::kSparse ? absl::StrCat("sparse(", text, ")") : text;
 }
 
 std::string ToText(const Node& node) {

@@ -47,13 +47,10 @@ void VerifyScope(const Graph& graph, const Scope* outer, const Place& where,
       AddFinding("no-output", place, "has no outputs", "remove the node or name an output",
                  findings);
     }
-    for (const auto& [name, attribute] : node.attributes) {
-      if (auto* sub = std::get_if<std::shared_ptr<const Graph>>(&attribute.value)) {
-        VerifyScope(
-            **sub, &scope, [&, &name = name] { return absl::StrCat(place(), " ", name); },
-            findings);
-      }
-    }
+    ForEachBody(node, [&](const std::string& name, const Graph& body) {
+      VerifyScope(
+          body, &scope, [&] { return absl::StrCat(place(), " ", name); }, findings);
+    });
     for (const std::string& out : node.outputs) define(out, place);
   }
   for (const NamedType& out : graph.outputs) {

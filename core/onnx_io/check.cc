@@ -22,9 +22,7 @@ onnx::NodeProto LightProto(const Node& node) {
   Node light = node;
   for (auto& [name, attribute] : light.attributes) {
     if (std::holds_alternative<Tensor>(attribute.value)) attribute.value = Tensor::Scalar<float>(0);
-    if (std::holds_alternative<std::shared_ptr<const Graph>>(attribute.value)) {
-      attribute.value = std::shared_ptr<const Graph>(std::make_shared<Graph>());
-    }
+    ChangeBodies([](const Graph&) { return Graph(); }, &attribute).IgnoreError();
   }
   onnx::NodeProto proto;
   NodeToProto(light, &proto);
@@ -62,13 +60,10 @@ void CheckNodes(const Graph& graph, const std::map<std::string, int>& opsets, co
   for (const Node& node : graph.nodes) {
     const Place place = [&] { return absl::StrCat(where(), ", ", node.Describe()); };
     CheckNode(node, opsets, place, findings);
-    for (const auto& [name, attribute] : node.attributes) {
-      if (auto* sub = std::get_if<std::shared_ptr<const Graph>>(&attribute.value)) {
-        CheckNodes(
-            **sub, opsets, [&, &name = name] { return absl::StrCat(place(), " ", name); },
-            findings);
-      }
-    }
+    ForEachBody(node, [&](const std::string& name, const Graph& body) {
+      CheckNodes(
+          body, opsets, [&] { return absl::StrCat(place(), " ", name); }, findings);
+    });
   }
 }
 

@@ -10,8 +10,26 @@ namespace {
 
 std::string CanonicalDomain(const std::string& domain) { return domain == "ai.onnx" ? "" : domain; }
 
-absl::StatusOr<std::optional<Attribute>> AttributeFromProto(const onnx::AttributeProto& p,
-                                                            const ExternalData* external) {
+absl::StatusOr<Attribute::Body> BodyFromProto(const onnx::GraphProto& p,
+                                              const ExternalData* external) {
+  ONWARD_ASSIGN_OR_RETURN(Graph g, GraphFromProto(p, external));
+  return std::make_shared<const Graph>(std::move(g));
+}
+
+// The list that `read` makes of a repeated field, element by element.
+template <typename T, typename Repeated, typename Read>
+absl::StatusOr<std::vector<T>> ListFromProto(const Repeated& field, const ExternalData* external,
+                                             const Read& read) {
+  std::vector<T> list;
+  for (const auto& p : field) {
+    ONWARD_ASSIGN_OR_RETURN(T item, read(p, external));
+    list.push_back(std::move(item));
+  }
+  return list;
+}
+
+absl::StatusOr<Attribute> AttributeFromProto(const onnx::AttributeProto& p,
+                                             const ExternalData* external) {
   Attribute a;
   if (!p.ref_attr_name().empty()) {
     a.ref = p.ref_attr_name();
@@ -40,17 +58,34 @@ absl::StatusOr<std::optional<Attribute>> AttributeFromProto(const onnx::Attribut
       return a;
     }
     case onnx::AttributeProto::GRAPH: {
-      ONWARD_ASSIGN_OR_RETURN(Graph g, GraphFromProto(p.g(), external));
-      a.value = std::shared_ptr<const Graph>(std::make_shared<Graph>(std::move(g)));
+      ONWARD_ASSIGN_OR_RETURN(a.value, BodyFromProto(p.g(), external));
       return a;
     }
-    case onnx::AttributeProto::UNDEFINED:
-      return absl::InvalidArgumentError("has no type, or one that this version does not know");
-    default:
-      // Type attributes and lists of graphs or tensors belong to no operator
-      // that Onward executes; the node keeps the rest.
-      return std::optional<Attribute>();
+    case onnx::AttributeProto::TENSORS: {
+      ONWARD_ASSIGN_OR_RETURN(a.value,
+                              ListFromProto<Tensor>(p.tensors(), external, TensorFromProto));
+      return a;
+    }
+    case onnx::AttributeProto::SPARSE_TENSORS: {
+      ONWARD_ASSIGN_OR_RETURN(a.value,
+                              ListFromProto<Tensor>(p.sparse_tensors(), external, SparseFromProto));
+      return a;
+    }
+    case onnx::AttributeProto::GRAPHS: {
+      ONWARD_ASSIGN_OR_RETURN(a.value,
+                              ListFromProto<Attribute::Body>(p.graphs(), external, BodyFromProto));
+      return a;
+    }
+    case onnx::AttributeProto::TYPE_PROTO: a.value = TypeFromProto(p.tp()); return a;
+    case onnx::AttributeProto::TYPE_PROTOS: {
+      std::vector<ValueType> types;
+      for (const onnx::TypeProto& t : p.type_protos()) types.push_back(TypeFromProto(t));
+      a.value = std::move(types);
+      return a;
+    }
+    case onnx::AttributeProto::UNDEFINED: break;
   }
+  return absl::InvalidArgumentError("has no type, or one that this version does not know");
 }
 
 void AttributeToProto(const std::string& name, const Attribute& a, onnx::AttributeProto* p) {
@@ -78,9 +113,25 @@ void AttributeToProto(const std::string& name, const Attribute& a, onnx::Attribu
       p->set_type(onnx::AttributeProto::TENSOR);
       TensorToProto(v, "", p->mutable_t());
     }
-    void operator()(const std::shared_ptr<const Graph>& v) {
+    void operator()(const Attribute::Body& v) {
       p->set_type(onnx::AttributeProto::GRAPH);
       GraphToProto(*v, p->mutable_g());
+    }
+    void operator()(const ValueType& v) {
+      p->set_type(onnx::AttributeProto::TYPE_PROTO);
+      TypeToProto(v, p->mutable_tp());
+    }
+    void operator()(const std::vector<Tensor>& v) {
+      p->set_type(onnx::AttributeProto::TENSORS);
+      for (const Tensor& t : v) TensorToProto(t, "", p->add_tensors());
+    }
+    void operator()(const std::vector<Attribute::Body>& v) {
+      p->set_type(onnx::AttributeProto::GRAPHS);
+      for (const Attribute::Body& g : v) GraphToProto(*g, p->add_graphs());
+    }
+    void operator()(const std::vector<ValueType>& v) {
+      p->set_type(onnx::AttributeProto::TYPE_PROTOS);
+      for (const ValueType& t : v) TypeToProto(t, p->add_type_protos());
     }
     void operator()(const std::vector<int64_t>& v) {
       p->set_type(onnx::AttributeProto::INTS);
@@ -98,55 +149,28 @@ void AttributeToProto(const std::string& name, const Attribute& a, onnx::Attribu
   std::visit(Visitor{p}, a.value);
 }
 
-void AddValueInfo(const std::string& name, const ValueType& type, onnx::ValueInfoProto* p) {
-  p->set_name(name);
-  if (type.dtype != DType::kUndefined) TypeToProto(type, p->mutable_type());
-}
-
-}  // namespace
-
-ValueType TypeFromProto(const onnx::TypeProto& p) {
+// TypeProto.Tensor and TypeProto.SparseTensor have the same fields.
+template <typename TensorType>
+ValueType TensorTypeFromProto(ValueType::Kind kind, const TensorType& p) {
   ValueType t;
-  switch (p.value_case()) {
-    case onnx::TypeProto::kTensorType: {
-      t.dtype = static_cast<DType>(p.tensor_type().elem_type());
-      if (p.tensor_type().has_shape()) {
-        t.has_rank = true;
-        for (const auto& d : p.tensor_type().shape().dim()) {
-          Dim dim;
-          if (d.has_dim_value() && d.dim_value() >= 0) dim.value = d.dim_value();
-          if (d.has_dim_param()) dim.symbol = d.dim_param();
-          t.dims.push_back(std::move(dim));
-        }
-      }
-      return t;
-    }
-    case onnx::TypeProto::kSequenceType:
-      t = TypeFromProto(p.sequence_type().elem_type());
-      t.kind = ValueType::Kind::kSequence;
-      return t;
-    case onnx::TypeProto::kOptionalType:
-      t = TypeFromProto(p.optional_type().elem_type());
-      t.kind = ValueType::Kind::kOptional;
-      return t;
-    case onnx::TypeProto::kMapType: t.kind = ValueType::Kind::kMap; return t;
-    default: return t;
+  t.kind = kind;
+  t.dtype = static_cast<DType>(p.elem_type());
+  if (!p.has_shape()) return t;
+  t.has_rank = true;
+  for (const auto& d : p.shape().dim()) {
+    Dim dim;
+    if (d.has_dim_value() && d.dim_value() >= 0) dim.value = d.dim_value();
+    if (d.has_dim_param()) dim.symbol = d.dim_param();
+    t.dims.push_back(std::move(dim));
   }
+  return t;
 }
 
-void TypeToProto(const ValueType& type, onnx::TypeProto* p) {
-  if (type.kind == ValueType::Kind::kSequence || type.kind == ValueType::Kind::kOptional) {
-    ValueType element = type;
-    element.kind = ValueType::Kind::kTensor;
-    TypeToProto(element, type.kind == ValueType::Kind::kSequence
-                             ? p->mutable_sequence_type()->mutable_elem_type()
-                             : p->mutable_optional_type()->mutable_elem_type());
-    return;
-  }
-  auto* tensor = p->mutable_tensor_type();
-  tensor->set_elem_type(static_cast<int32_t>(type.dtype));
+template <typename TensorType>
+void TensorTypeToProto(const ValueType& type, TensorType* p) {
+  p->set_elem_type(static_cast<int32_t>(type.dtype));
   if (!type.has_rank) return;
-  auto* shape = tensor->mutable_shape();
+  auto* shape = p->mutable_shape();
   for (const Dim& d : type.dims) {
     auto* dim = shape->add_dim();
     if (d.known()) {
@@ -154,6 +178,48 @@ void TypeToProto(const ValueType& type, onnx::TypeProto* p) {
     } else if (!d.symbol.empty()) {
       dim->set_dim_param(d.symbol);
     }
+  }
+}
+
+void AddValueInfo(const std::string& name, const ValueType& type, onnx::ValueInfoProto* p) {
+  p->set_name(name);
+  if (type.known()) TypeToProto(type, p->mutable_type());
+}
+
+}  // namespace
+
+ValueType TypeFromProto(const onnx::TypeProto& p) {
+  using Kind = ValueType::Kind;
+  switch (p.value_case()) {
+    case onnx::TypeProto::kTensorType: return TensorTypeFromProto(Kind::kTensor, p.tensor_type());
+    case onnx::TypeProto::kSparseTensorType:
+      return TensorTypeFromProto(Kind::kSparse, p.sparse_tensor_type());
+    case onnx::TypeProto::kSequenceType:
+      return ValueType::Holding(Kind::kSequence, TypeFromProto(p.sequence_type().elem_type()));
+    case onnx::TypeProto::kOptionalType:
+      return ValueType::Holding(Kind::kOptional, TypeFromProto(p.optional_type().elem_type()));
+    case onnx::TypeProto::kMapType: {
+      ValueType t = ValueType::Holding(Kind::kMap, TypeFromProto(p.map_type().value_type()));
+      t.dtype = static_cast<DType>(p.map_type().key_type());
+      return t;
+    }
+    default: return {};
+  }
+}
+
+void TypeToProto(const ValueType& type, onnx::TypeProto* p) {
+  // Visits what a container holds, where that is known.
+  const auto held = [&](onnx::TypeProto* element) {
+    if (type.element != nullptr && type.element->known()) TypeToProto(*type.element, element);
+  };
+  switch (type.kind) {
+    case ValueType::Kind::kTensor: return TensorTypeToProto(type, p->mutable_tensor_type());
+    case ValueType::Kind::kSparse: return TensorTypeToProto(type, p->mutable_sparse_tensor_type());
+    case ValueType::Kind::kSequence: return held(p->mutable_sequence_type()->mutable_elem_type());
+    case ValueType::Kind::kOptional: return held(p->mutable_optional_type()->mutable_elem_type());
+    case ValueType::Kind::kMap:
+      p->mutable_map_type()->set_key_type(static_cast<int32_t>(type.dtype));
+      return held(p->mutable_map_type()->mutable_value_type());
   }
 }
 
@@ -171,8 +237,7 @@ absl::StatusOr<Node> NodeFromProto(const onnx::NodeProto& p, const ExternalData*
       return Annotate(attribute.status(),
                       absl::StrCat(node.Describe(), ", attribute '", a.name(), "'"));
     }
-    if (!attribute->has_value()) continue;
-    if (!node.attributes.emplace(a.name(), **std::move(attribute)).second) {
+    if (!node.attributes.emplace(a.name(), *std::move(attribute)).second) {
       return absl::InvalidArgumentError(
           absl::StrCat(node.Describe(), ": attribute '", a.name(), "' is given twice"));
     }
@@ -244,7 +309,7 @@ void GraphToProto(const Graph& graph, onnx::GraphProto* p) {
     NodeToProto(node, p->add_node());
     for (const std::string& out : node.outputs) {
       const ValueType* type = out.empty() ? nullptr : graph.TypeOf(out);
-      if (type != nullptr && type->dtype != DType::kUndefined && !outputs.contains(out)) {
+      if (type != nullptr && type->known() && !outputs.contains(out)) {
         AddValueInfo(out, *type, p->add_value_info());
       }
     }
@@ -262,8 +327,8 @@ absl::StatusOr<Function> FunctionFromProto(const onnx::FunctionProto& p,
   }
   f.required_attributes.assign(p.attribute().begin(), p.attribute().end());
   for (const auto& a : p.attribute_proto()) {
-    ONWARD_ASSIGN_OR_RETURN(std::optional<Attribute> value, AttributeFromProto(a, external));
-    if (value.has_value()) f.default_attributes.emplace(a.name(), *std::move(value));
+    ONWARD_ASSIGN_OR_RETURN(Attribute value, AttributeFromProto(a, external));
+    f.default_attributes.emplace(a.name(), std::move(value));
   }
   for (const auto& n : p.node()) {
     ONWARD_ASSIGN_OR_RETURN(Node node, NodeFromProto(n, external));

@@ -51,7 +51,7 @@ class NodeContext : public onnx::InferenceContext {
     NodeToProto(node, &proto_);
     for (const auto& a : proto_.attribute()) attributes_[a.name()] = &a;
     for (size_t i = 0; i < inputs.size(); ++i) {
-      if (inputs[i].type != nullptr && inputs[i].type->dtype != DType::kUndefined) {
+      if (inputs[i].type != nullptr && inputs[i].type->known()) {
         inputs_[i].emplace();
         TypeToProto(*inputs[i].type, &*inputs_[i]);
       }
@@ -151,8 +151,7 @@ class OnnxOperators : public OperatorSet {
       const std::map<std::string, int>& opsets) const override {
     // The standard's optimizers have no bodies there; ours does.
     if (node.domain == kOnwardDomain || node.domain == kTrainingDomain) {
-      if (library_ == nullptr || library_->Find(node.op_type) == nullptr)
-        return std::optional<Function>();
+      if (library_ == nullptr || library_->Find(node) == nullptr) return std::optional<Function>();
       auto it = opsets.find("");
       ONWARD_ASSIGN_OR_RETURN(
           Graph body, library_->Instantiate(node, inputs, this,
@@ -171,7 +170,7 @@ class OnnxOperators : public OperatorSet {
   bool ShapeOnly(const Node& node, int input) const override {
     if (node.domain.empty()) return node.op_type == "Shape" || node.op_type == "Size";
     if (node.domain != kOnwardDomain || library_ == nullptr) return false;
-    const FunctionDef* def = library_->Find(node.op_type);
+    const FunctionDef* def = library_->Find(node);
     return def != nullptr && std::find(def->shape_only.begin(), def->shape_only.end(), input) !=
                                  def->shape_only.end();
   }
@@ -188,8 +187,7 @@ class OnnxOperators : public OperatorSet {
 
   static bool HasUntypedInput(const Node& node, absl::Span<const InputFact> inputs) {
     for (size_t i = 0; i < inputs.size(); ++i) {
-      if (node.HasInput(static_cast<int>(i)) && TypeAt(inputs, i).dtype == DType::kUndefined)
-        return true;
+      if (node.HasInput(static_cast<int>(i)) && !TypeAt(inputs, i).known()) return true;
     }
     return false;
   }
@@ -198,7 +196,7 @@ class OnnxOperators : public OperatorSet {
                                                   absl::Span<const InputFact> inputs,
                                                   const std::map<std::string, int>& opsets) const {
     std::vector<ValueType> types(node.outputs.size());
-    const FunctionDef* def = library_ == nullptr ? nullptr : library_->Find(node.op_type);
+    const FunctionDef* def = library_ == nullptr ? nullptr : library_->Find(node);
     if (def == nullptr) return types;
     ONWARD_RETURN_IF_ERROR(FunctionLibrary::CheckCall(*def, node));
     if (def->types) {
@@ -218,7 +216,7 @@ class OnnxOperators : public OperatorSet {
         Graph body, library_->Instantiate(node, inputs, this,
                                           it == opsets.end() ? kCanonicalOpset : it->second));
     for (size_t i = 0; i < types.size() && i < body.outputs.size(); ++i) {
-      if (types[i].dtype == DType::kUndefined) types[i] = body.outputs[i].type;
+      if (!types[i].known()) types[i] = body.outputs[i].type;
     }
     return types;
   }

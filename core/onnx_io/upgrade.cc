@@ -7,6 +7,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/status.h"
+#include "core/graph/name_scope.h"
+#include "core/graph/rename.h"
 #include "core/onnx_io/model.h"
 #include "core/onnx_io/proto.h"
 #include "onnx/defs/schema.h"
@@ -27,11 +29,11 @@ bool SameForms(const Graph& graph, int from, int to) {
     const onnx::OpSchema* after = onnx::OpSchemaRegistry::Schema(node.op_type, to, "");
     if (before == nullptr || after == nullptr || before->since_version() != after->since_version())
       return false;
-    for (const auto& [name, attribute] : node.attributes) {
-      if (auto* sub = std::get_if<std::shared_ptr<const Graph>>(&attribute.value)) {
-        if (!SameForms(**sub, from, to)) return false;
-      }
-    }
+    bool same = true;
+    ForEachBody(node, [&](const std::string&, const Graph& body) {
+      same = same && SameForms(body, from, to);
+    });
+    if (!same) return false;
   }
   return true;
 }
@@ -64,13 +66,15 @@ void SpreadSlopes(onnx::ModelProto* model) {
     auto it = ranks.find(value);
     return it == ranks.end() ? -1 : it->second;
   };
+  NameScope names;
+  for (const onnx::NodeProto& node : nodes) names.ReserveAll(node.output());
   model->mutable_graph()->clear_node();
   for (onnx::NodeProto& node : nodes) {
     if (is_prelu(node) && rank(node.input(0)) > 2 && rank(node.input(1)) == 1) {
       onnx::NodeProto* wide = model->mutable_graph()->add_node();
       wide->set_op_type("Unsqueeze");
       wide->add_input(node.input(1));
-      wide->add_output(node.output(0) + "__slope");
+      wide->add_output(names.Unique(node.output(0) + "__slope"));
       onnx::AttributeProto* axes = wide->add_attribute();
       axes->set_name("axes");
       axes->set_type(onnx::AttributeProto::INTS);
@@ -79,6 +83,41 @@ void SpreadSlopes(onnx::ModelProto* model) {
     }
     *model->mutable_graph()->add_node() = node;
   }
+}
+
+template <typename Visit>
+void ForEachName(const Graph& graph, const Visit& visit) {
+  for (const NamedType& v : graph.inputs) visit(v.name);
+  for (const NamedType& v : graph.outputs) visit(v.name);
+  for (const auto& [name, tensor] : graph.initializers) visit(name);
+  for (const Node& node : graph.nodes) {
+    for (const std::string& v : node.inputs) visit(v);
+    for (const std::string& v : node.outputs) visit(v);
+    ForEachBody(node, [&](const std::string&, const Graph& body) { ForEachName(body, visit); });
+  }
+}
+
+// The converter names new values without a look at those there are ("_v_3", or an old name
+// with a suffix). While it works, the old ones have names that it cannot come upon.
+Renaming NeutralNames(const Graph& graph) {
+  Renaming neutral;
+  ForEachName(graph, [&](const std::string& name) {
+    if (!name.empty()) neutral.try_emplace(name, absl::StrCat("value", neutral.size()));
+  });
+  return neutral;
+}
+
+// Back again; what the converter has added keeps its name where that is free.
+Renaming OriginalNames(const Renaming& neutral, const Graph& before, const Graph& raised) {
+  Renaming original;
+  for (const auto& [name, temporary] : neutral) original.emplace(temporary, name);
+  NameScope names(before);
+  ForEachName(raised, [&](const std::string& name) {
+    if (name.empty() || original.contains(name)) return;
+    const size_t end = std::min(name.find('_'), name.size());
+    original.emplace(name, names.Unique(Renamed(original, name.substr(0, end)) + name.substr(end)));
+  });
+  return original;
 }
 
 onnx::ModelProto Convert(const onnx::ModelProto& model, int from, int to) {
@@ -120,6 +159,8 @@ absl::StatusOr<Graph> RaiseOpset(const Graph& graph, int target) {
         light.inputs.push_back({name, ValueType::Of(tensor.dtype(), tensor.shape())});
     }
   }
+  const Renaming neutral = NeutralNames(light);
+  RenameEverywhere(neutral, &light);
   Model model = ModelFromGraph(light, 10, "onward");
   Graph raised;
   try {
@@ -130,13 +171,14 @@ absl::StatusOr<Graph> RaiseOpset(const Graph& graph, int target) {
     return absl::UnimplementedError(absl::StrCat("the model cannot be raised from opset ", from,
                                                  " to ", target, ": ", e.what()));
   }
+  RenameEverywhere(OriginalNames(neutral, graph, raised), &raised);
   raised.opsets = graph.opsets;
   raised.opsets[""] = target;
   raised.functions = graph.functions;
   raised.inputs = graph.inputs;
   raised.outputs = graph.outputs;
   raised.name = graph.name;
-  for (auto& [name, tensor] : kept) raised.initializers.emplace(name, std::move(tensor));
+  for (auto& [name, tensor] : kept) raised.initializers[name] = std::move(tensor);
   return raised;
 }
 

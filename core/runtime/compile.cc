@@ -39,10 +39,7 @@ class Compiler {
   }
 
   absl::StatusOr<std::shared_ptr<const Plan>> Run() {
-    std::vector<std::string> wanted = options_.outputs;
-    if (wanted.empty()) {
-      for (const NamedType& out : graph_.outputs) wanted.push_back(out.name);
-    }
+    const std::vector<std::string> wanted = WantedOutputs(graph_, options_);
     std::vector<std::string> needed = wanted;
     for (const auto& [variable, value] : options_.updates) needed.push_back(value);
     for (const std::string& value : options_.finite) needed.push_back(value);
@@ -192,9 +189,9 @@ class Compiler {
     ONWARD_ASSIGN_OR_RETURN(std::optional<Function> body,
                             options_.operators->FunctionBody(node, facts, plan_->opsets));
     if (!body.has_value()) return absl::UnimplementedError(kernel.status().message());
-    return ExpandCall(
-        *body, node,
-        absl::StrCat(node.outputs.empty() ? "" : node.outputs[0], "__b", next_body_++, "_"));
+    const std::string prefix =
+        absl::StrCat(node.outputs.empty() ? "" : node.outputs[0], "__b", next_body_++, "_");
+    return ExpandCall(*body, node, prefix, &readers_->names());
   }
 
   // Says which layout the only reader of an output would like.
@@ -465,6 +462,13 @@ class Compiler {
 };
 
 }  // namespace
+
+std::vector<std::string> WantedOutputs(const Graph& graph, const CompileOptions& options) {
+  if (options.outputs.has_value()) return *options.outputs;
+  std::vector<std::string> names;
+  for (const NamedType& out : graph.outputs) names.push_back(out.name);
+  return names;
+}
 
 absl::StatusOr<std::shared_ptr<const Plan>> Compile(const Graph& graph,
                                                     const CompileOptions& options) {

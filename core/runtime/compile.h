@@ -5,6 +5,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -30,11 +31,13 @@ struct CompileOptions {
   absl::flat_hash_set<std::string> variables;
   // variable <- value, assigned after everything is computed.
   std::vector<std::pair<std::string, std::string>> updates;
-  // Values to return; empty: the graph's outputs.
-  std::vector<std::string> outputs;
+  // Values to return; absent: the graph's outputs.
+  std::optional<std::vector<std::string>> outputs;
   // Values whose elements must be finite, or nothing is assigned.
   std::vector<std::string> finite;
 };
+
+std::vector<std::string> WantedOutputs(const Graph& graph, const CompileOptions& options);
 
 absl::StatusOr<std::shared_ptr<const Plan>> Compile(const Graph& graph,
                                                     const CompileOptions& options);

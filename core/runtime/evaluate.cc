@@ -67,7 +67,10 @@ absl::StatusOr<std::vector<Tensor>> RunKernel(const Kernel& kernel,
 absl::StatusOr<std::vector<Tensor>> EvaluateBody(const Function& function, const Node& call,
                                                  const std::vector<Tensor>& inputs,
                                                  const EvaluateContext& context) {
-  ONWARD_ASSIGN_OR_RETURN(std::vector<Node> nodes, ExpandCall(function, call, "b_"));
+  NameScope names;
+  names.ReserveAll(call.inputs);
+  names.ReserveAll(call.outputs);
+  ONWARD_ASSIGN_OR_RETURN(std::vector<Node> nodes, ExpandCall(function, call, "b_", &names));
   absl::flat_hash_map<std::string, Tensor> values;
   for (size_t i = 0; i < call.inputs.size(); ++i) {
     if (!call.inputs[i].empty()) values[call.inputs[i]] = inputs[i];
@@ -114,7 +117,7 @@ absl::StatusOr<std::vector<ValueSpec>> OutputSpecs(const Node& node,
   for (size_t i = 0; i < specs.size(); ++i) {
     if (node.outputs[i].empty()) continue;
     const ValueType& type = types[i];
-    if (type.kind != ValueType::Kind::kTensor) {
+    if (!type.is_tensor()) {
       return NodeUnimplemented(
           node, absl::StrCat("gives ", type.ToString(), "; only tensors are supported"));
     }

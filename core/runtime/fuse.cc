@@ -78,7 +78,7 @@ class Fuser {
     if (extended) {
       fused.op_type = absl::StrCat("Fused", fused.op_type);
       fused.domain = std::string(kOnwardDomain);
-      graph_.opsets.try_emplace(fused.domain, 1);
+      ImportDomain(fused.domain, &graph_);
     }
     pattern_.Replace(taken, *taken.back(), std::move(fused));
   }
@@ -113,12 +113,11 @@ class Fuser {
       for (size_t i = 0; i < size; ++i) weights[c * size + i] *= s;
       bias[c] = (bias[c] - mean[c]) * s + shift[c];
     }
-    const std::string name = absl::StrCat(conv->outputs[0], "__folded_");
-    graph_.initializers.emplace(name + "w", FromDoubles(w->dtype(), w->shape(), weights));
-    graph_.initializers.emplace(name + "b", FromDoubles(w->dtype(), Shape{channels}, bias));
     conv->inputs.resize(3);
-    conv->inputs[1] = name + "w";
-    conv->inputs[2] = name + "b";
+    conv->inputs[1] = pattern_.NewName(*conv, "folded_w");
+    conv->inputs[2] = pattern_.NewName(*conv, "folded_b");
+    graph_.initializers[conv->inputs[1]] = FromDoubles(w->dtype(), w->shape(), weights);
+    graph_.initializers[conv->inputs[2]] = FromDoubles(w->dtype(), Shape{channels}, bias);
     return true;
   }
 

@@ -239,17 +239,17 @@ TEST(HostileType, DeclaredLengthsOfShapes) {
 // Onward's own functions have no schema that would count their inputs. A file may
 // bring a body for them too.
 TEST(HostileCall, OwnFunctionsWithOddInputs) {
-  for (const auto& [name, def] : Functions().all()) {
+  for (const auto& [key, def] : Functions().all()) {
     for (const char* type : {"float", "float[0]", "float[3]", "float[2, 3]", "float[1, 2, 3, 4]",
                              "int64[2, 3]", "float16[2, 3]", "string[2]"}) {
       for (int inputs = 0; inputs < 4; ++inputs) {
         for (const bool with_body : {false, true}) {
           const std::string text = absl::StrCat(
-              "<ir_version: 8, opset_import: [\"\" : 18, \"ai.onward\" : 1]>\nm (", type,
-              " x) => (y) { y = ai.onward.", name, "(",
+              "<ir_version: 8, opset_import: [\"\" : 18, \"ai.onward\" : 2]>\nm (", type,
+              " x) => (y) { y = ai.onward.", key.name, "(",
               absl::StrJoin(std::vector<std::string>(inputs, "x"), ", "), ") }\n",
-              with_body ? absl::StrCat("<domain: \"ai.onward\", opset_import: [\"\" : 18]> ", name,
-                                       " (a) => (b) { b = Neg(a) }")
+              with_body ? absl::StrCat("<domain: \"ai.onward\", opset_import: [\"\" : 18]> ",
+                                       key.name, " (a) => (b) { b = Neg(a) }")
                         : "");
           Guard guard;
           guard.Trying(text);

@@ -81,7 +81,8 @@ TensorMap OneByOne(const Graph& graph, const TensorMap& feeds) {
         if (!node.inputs[i].empty()) facts[i].type = &types[i];
       }
       auto body = Operators().FunctionBody(node, facts, graph.opsets);
-      auto nodes = ExpandCall(**body, node, node.outputs[0] + "__");
+      NameScope names(graph);
+      auto nodes = ExpandCall(**body, node, node.outputs[0] + "__", &names);
       EXPECT_TRUE(nodes.ok()) << nodes.status();
       work.insert(work.begin() + 1, nodes->begin(), nodes->end());
       continue;
