@@ -19,7 +19,7 @@ int64_t Now() {
       .count();
 }
 
-thread_local StallGuard stall_guard;
+thread_local StallGuard stall_guard(Preemptions);
 
 // Items [begin, end) of one thread, and how many of them are taken; a cache line each.
 struct alignas(64) WorkShare {
@@ -32,6 +32,7 @@ struct alignas(64) WorkShare {
 int Threads() { return omp_get_max_threads(); }
 void SetThreads(int n) { omp_set_num_threads(n); }
 int ThreadNumber() { return omp_get_thread_num(); }
+int TeamNow() { return static_cast<int>(stall_guard.Team(Threads(), Now())); }
 
 int64_t ItemsFor(int64_t pieces, int64_t threads) {
   constexpr int64_t kItemsPerThread = 4;
@@ -41,7 +42,8 @@ int64_t ItemsFor(int64_t pieces, int64_t threads) {
 void ParallelItems(int64_t n, int64_t slots, ItemBody body, Walk walk) {
   slots = omp_in_parallel() ? 1 : std::min(slots, n);
   const int64_t begin = slots <= 1 ? 0 : Now();
-  if (slots <= 1 || stall_guard.Alone(begin)) {
+  if (slots > 1) slots = stall_guard.Team(slots, begin);
+  if (slots <= 1) {
     for (int64_t i = 0; i < n; ++i) body(walk == Walk::kForwards ? i : n - 1 - i, 0);
     return;
   }
@@ -64,7 +66,7 @@ void ParallelItems(int64_t n, int64_t slots, ItemBody body, Walk walk) {
     }
     if (slot == 0) own_end = Now();
   }
-  stall_guard.Record(begin, own_end, Now());
+  stall_guard.Record(slots, begin, own_end, Now());
 }
 
 void ParallelFor(int64_t n, int64_t grain, RangeBody body, Walk walk) {

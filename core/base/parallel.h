@@ -17,6 +17,21 @@ int Threads();
 void SetThreads(int n);
 // Of the calling thread in its team, from 0.
 int ThreadNumber();
+// How many threads a loop that begins now would use: Threads(), or fewer where others hold
+// the cores (stall_guard.h).
+int TeamNow();
+
+// SetThreads for a while.
+class ScopedThreads {
+ public:
+  explicit ScopedThreads(int n) : before_(Threads()) { SetThreads(n); }
+  ~ScopedThreads() { SetThreads(before_); }
+  ScopedThreads(const ScopedThreads&) = delete;
+  ScopedThreads& operator=(const ScopedThreads&) = delete;
+
+ private:
+  const int before_;
+};
 
 // How many items to make of work that falls into so many pieces: one for each thread,
 // and up to four where the pieces allow it, so that threads can help each other.

@@ -1,39 +1,49 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/base/stall_guard.h"
 
+#include <sys/resource.h>
+
 #include <algorithm>
 
 namespace onward {
 namespace {
 
 constexpr int64_t kMillisecond = 1'000'000;
-// Waking a sleeping thread takes less; an item that another thread has begun seldom takes
-// longer than what this one did itself.
+// Waking a sleeping thread takes less, and so do most items that another has begun.
 constexpr int64_t kShortestStall = kMillisecond * 3 / 20;
 constexpr int64_t kWindow = 15 * kMillisecond;
-// Beyond this share of waiting, a team of two is no faster than one thread.
-constexpr int64_t kStalledPart = 3;
-// From one failed attempt to the next.
-constexpr int64_t kShortestRest = 50 * kMillisecond, kLongestRest = 400 * kMillisecond;
+// Waiting and losing cores together tell of others; either alone is part of the work.
+constexpr int64_t kStalledPart = 10;
+constexpr int64_t kFewPreemptions = 2;
+constexpr int64_t kShortestRest = 100 * kMillisecond, kLongestRest = 400 * kMillisecond;
 
 }  // namespace
 
-void StallGuard::Record(int64_t begin, int64_t own_end, int64_t end) {
-  const int64_t waited = end - own_end;
-  if (waited > kShortestStall && waited > 2 * (own_end - begin)) stalled_ += waited;
-  if (window_begin_ == 0) window_begin_ = begin;
+void StallGuard::BeginWindow(int64_t now) {
+  window_begin_ = now;
+  preempted_before_ = preemptions_();
+  waited_ = 0;
+}
+
+void StallGuard::Record(int64_t threads, int64_t begin, int64_t own_end, int64_t end) {
+  if (window_begin_ < rest_until_ || window_begin_ == 0) BeginWindow(begin);
+  if (end - own_end > kShortestStall) waited_ += end - own_end;
   const int64_t watched = end - window_begin_;
-  // Long waits tell at once, many short ones at the end of the window.
-  if (watched < kWindow && stalled_ < kWindow / kStalledPart) return;
-  if (stalled_ * kStalledPart >= std::min(watched, kWindow)) {
-    alone_for_ = std::clamp(2 * alone_for_, kShortestRest, kLongestRest);
-    alone_until_ = end + alone_for_;
-    window_begin_ = alone_until_;
+  if (watched < kWindow) return;
+  const bool stalls =
+      waited_ * kStalledPart >= watched && preemptions_() - preempted_before_ >= kFewPreemptions;
+  rest_ = stalls ? std::clamp(2 * rest_, kShortestRest, kLongestRest) : 0;
+  if (stalls) {
+    limit_ = std::max<int64_t>(1, threads / 2);
+    rest_until_ = end + rest_;
   } else {
-    alone_for_ = 0;
-    window_begin_ = end;
+    BeginWindow(end);
   }
-  stalled_ = 0;
+}
+
+int64_t Preemptions() {
+  struct rusage usage;
+  return getrusage(RUSAGE_SELF, &usage) == 0 ? usage.ru_nivcsw : 0;
 }
 
 }  // namespace onward

@@ -1,29 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
-// When to stop sharing work. A team of threads waits for its last member; where another
-// process holds a core, that member is often not running, and a loop that takes 0.1 ms
-// lasts as long as the other's slice of time. Then one thread alone is faster than two.
+// How many threads are worth having just now. A team waits for its last member; where other
+// processes want the cores too, that member is often not running, and a loop of 0.1 ms
+// lasts as long as another's slice of time. Then fewer threads are faster.
 #ifndef ONWARD_CORE_BASE_STALL_GUARD_H_
 #define ONWARD_CORE_BASE_STALL_GUARD_H_
 
+#include <algorithm>
 #include <cstdint>
+#include <functional>
+#include <utility>
 
 namespace onward {
 
 // Watches the loops of one calling thread. Times are nanoseconds of one clock.
 class StallGuard {
  public:
-  // Whether to leave the team out of a loop that begins now.
-  bool Alone(int64_t now) const { return now < alone_until_; }
-  // A loop of the team: the caller was done with what it found to do at `own_end`, the last
+  // `preemptions` counts how often a thread of this process lost its core to another.
+  explicit StallGuard(std::function<int64_t()> preemptions)
+      : preemptions_(std::move(preemptions)) {}
+
+  // Of so many threads, those that should share a loop that begins now.
+  int64_t Team(int64_t threads, int64_t now) const {
+    return now < rest_until_ ? std::min(threads, limit_) : threads;
+  }
+  // A loop of a team: the caller was done with what it found to do at `own_end`, the last
   // member at `end`.
-  void Record(int64_t begin, int64_t own_end, int64_t end);
+  void Record(int64_t threads, int64_t begin, int64_t own_end, int64_t end);
 
  private:
-  int64_t window_begin_ = 0;
-  int64_t stalled_ = 0;  // since then
-  int64_t alone_until_ = 0;
-  int64_t alone_for_ = 0;
+  void BeginWindow(int64_t now);
+
+  std::function<int64_t()> preemptions_;
+  int64_t window_begin_ = 0, preempted_before_ = 0;
+  int64_t waited_ = 0;  // since then
+  int64_t limit_ = 0, rest_until_ = 0, rest_ = 0;
 };
+
+// Of the whole process, as the system counts them.
+int64_t Preemptions();
 
 }  // namespace onward
 

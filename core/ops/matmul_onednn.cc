@@ -62,15 +62,9 @@ DnnlDesc ResultDesc(const ValueSpec& value, const Shape& shape, Layout* layout) 
   return OperandDesc({value.dtype, shape, value.layout, nullptr}, layout);
 }
 
-// Where the own product is at least as fast as oneDNN's, by measurement: with a B that
-// is packed once, where the work is not worth a second thread, and for all but short
-// sums and narrow results; most of all if the left matrix lies in columns.
-bool OwnProductPays(const Product& p, bool constant_b) {
-  if (p.c.get_ndims() != 2) return false;
-  const dnnl::memory::dims a = p.a.get_dims(), c = p.c.get_dims();
-  if (constant_b || Sgemm::IsSmall(c[0], c[1], a[1])) return true;
-  return a[1] >= 128 && c[0] >= 32 && c[1] >= 32;
-}
+// The own product is about as fast as oneDNN's with AVX2 everywhere, and threads help each
+// other in it or leave it to one where others hold the cores (stall_guard.h).
+bool IsOwnProduct(const Product& p) { return p.c.get_ndims() == 2; }
 
 Kernel MakeOwnProduct(const KernelRequest& r, const Product& p, int a, int b) {
   const dnnl::memory::dims a_strides = p.a.get_strides(), b_strides = p.b.get_strides();
@@ -121,7 +115,7 @@ absl::StatusOr<Kernel> MakeProduct(const KernelRequest& r, Product p) {
     std::swap(a, b);
     for (DnnlDesc* desc : {&p.a, &p.b, &p.c}) *desc = SwapLastTwo(*desc);
   }
-  if (OwnProductPays(p, r.inputs[b].constant != nullptr)) return MakeOwnProduct(r, p, a, b);
+  if (IsOwnProduct(p)) return MakeOwnProduct(r, p, a, b);
   const dnnl::primitive_attr attributes = Followers(r, p.c);
   const dnnl::matmul::primitive_desc desc =
       p.bias.is_zero()

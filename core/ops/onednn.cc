@@ -81,12 +81,28 @@ std::shared_ptr<DnnlCall> ReorderCall(const DnnlDesc& from, const DnnlDesc& to,
   return call;
 }
 
+// A primitive keeps the number of threads it was made for. Reorders only move bytes, so
+// there is one more for one thread, to be used where a team would stall.
 Kernel ReorderKernel(const DnnlDesc& from, const DnnlDesc& to) {
   WorkspacePlan plan;
-  auto call = ReorderCall(from, to, plan);
-  call->Input(DNNL_ARG_FROM, from, 0);
-  call->Output(DNNL_ARG_TO, to, 0);
-  return KernelOf(std::move(call), plan);
+  const auto make = [&] {
+    auto call = ReorderCall(from, to, plan);
+    call->Input(DNNL_ARG_FROM, from, 0);
+    call->Output(DNNL_ARG_TO, to, 0);
+    return call;
+  };
+  auto team = make();
+  if (Threads() == 1) return KernelOf(std::move(team), plan);
+  const ScopedThreads one(1);
+  auto alone = make();
+  Kernel kernel;
+  kernel.workspace_bytes = plan.bytes();
+  kernel.run = [team, alone](const KernelCall& call) {
+    if (TeamNow() > 1) return team->Run(call);
+    const ScopedThreads one(1);
+    return alone->Run(call);
+  };
+  return kernel;
 }
 
 // Between descriptors of different rank: by way of row-major.

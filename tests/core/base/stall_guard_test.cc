@@ -8,56 +8,70 @@ namespace {
 
 constexpr int64_t kMicrosecond = 1'000, kMillisecond = 1'000'000;
 
-// Loops of `own` nanoseconds with so much waiting at their end, for `total` of clock time:
-// how much of it the guard lets pass with one thread.
-int64_t AloneTime(StallGuard* guard, int64_t own, int64_t waited, int64_t total, int64_t now = 1) {
-  int64_t alone = 0;
-  for (const int64_t end = now + total; now < end;) {
-    if (guard->Alone(now)) {
-      alone += 2 * own;
-      now += 2 * own;
-    } else {
-      guard->Record(now, now + own, now + own + waited);
-      now += own + waited;
-    }
-  }
-  return alone;
-}
+// A machine on which every loop waits so long at its end, and where others take a core away
+// so often.
+struct Machine {
+  int64_t waited = 0;
+  int64_t per_preemption = 0;  // nanoseconds; 0: never
+  int64_t now = 1;
+  StallGuard guard{[this] { return per_preemption == 0 ? 0 : now / per_preemption; }};
 
-TEST(StallGuard, WaitsThatBelongToTheWork) {
+  // Runs loops that take a team of two `own` for `total` of clock time. The part of it that
+  // passes with one thread.
+  double Alone(int64_t own, int64_t total) {
+    int64_t alone = 0;
+    for (const int64_t end = now + total; now < end;) {
+      const int64_t before = now;
+      if (guard.Team(2, now) == 1) {
+        now += 2 * own;
+        alone += now - before;
+      } else {
+        now += own + waited;
+        guard.Record(2, before, before + own, now);
+      }
+    }
+    return static_cast<double>(alone) / static_cast<double>(total);
+  }
+};
+
+TEST(StallGuard, WaitsWithoutOthersBelongToTheWork) {
   for (const int64_t own : {5 * kMicrosecond, 100 * kMicrosecond, 2 * kMillisecond}) {
-    for (const int64_t waited : {int64_t{0}, own / 2, own, 2 * own}) {
-      StallGuard guard;
-      EXPECT_EQ(AloneTime(&guard, own, waited, 1000 * kMillisecond), 0) << own << " " << waited;
+    for (const int64_t waited : {int64_t{0}, own / 2, own, 4 * own}) {
+      Machine idle{.waited = waited};
+      EXPECT_EQ(idle.Alone(own, 1000 * kMillisecond), 0) << own << " " << waited;
     }
   }
-  // Waking a thread takes longer than a small loop.
-  StallGuard guard;
-  EXPECT_EQ(AloneTime(&guard, 5 * kMicrosecond, 100 * kMicrosecond, 1000 * kMillisecond), 0);
 }
 
-TEST(StallGuard, OneLongStallIsForgiven) {
-  StallGuard guard;
-  guard.Record(1, kMicrosecond, 4 * kMillisecond);
-  EXPECT_EQ(AloneTime(&guard, 100 * kMicrosecond, 10 * kMicrosecond, 1000 * kMillisecond,
-                      4 * kMillisecond),
-            0);
+TEST(StallGuard, OthersThatDoNotHoldUpTheTeam) {
+  Machine shared{.waited = 30 * kMicrosecond, .per_preemption = kMillisecond};
+  EXPECT_EQ(shared.Alone(50 * kMicrosecond, 1000 * kMillisecond), 0);
 }
 
 // What is lost to waiting stays a small part of the time.
 TEST(StallGuard, StallsAreMostlyAvoided) {
-  for (const int64_t waited : {300 * kMicrosecond, kMillisecond, 4 * kMillisecond}) {
-    StallGuard guard;
-    const int64_t total = 2000 * kMillisecond;
-    EXPECT_GT(AloneTime(&guard, 50 * kMicrosecond, waited, total), total * 9 / 10) << waited;
+  for (const int64_t waited : {200 * kMicrosecond, kMillisecond, 4 * kMillisecond}) {
+    Machine busy{.waited = waited, .per_preemption = 4 * kMillisecond};
+    EXPECT_GT(busy.Alone(50 * kMicrosecond, 3000 * kMillisecond), 0.9) << waited;
   }
 }
 
 TEST(StallGuard, TheTeamComesBack) {
-  StallGuard guard;
-  AloneTime(&guard, 50 * kMicrosecond, 4 * kMillisecond, 2000 * kMillisecond);
-  const int64_t later = 2500 * kMillisecond;
-  EXPECT_EQ(AloneTime(&guard, 50 * kMicrosecond, 0, 1000 * kMillisecond, later), 0);
+  Machine machine{.waited = 4 * kMillisecond, .per_preemption = 4 * kMillisecond};
+  EXPECT_GT(machine.Alone(50 * kMicrosecond, 2000 * kMillisecond), 0.8);
+  machine.waited = machine.per_preemption = 0;
+  machine.Alone(50 * kMicrosecond, 500 * kMillisecond);
+  EXPECT_EQ(machine.Alone(50 * kMicrosecond, 1000 * kMillisecond), 0);
+}
+
+TEST(StallGuard, LargeTeamsShrinkByHalf) {
+  Machine busy{.per_preemption = kMillisecond};
+  busy.guard.Record(8, 1, 2, 20 * kMillisecond);
+  busy.now = 20 * kMillisecond;
+  busy.guard.Record(8, 20 * kMillisecond, 20 * kMillisecond + 1, 40 * kMillisecond);
+  EXPECT_EQ(busy.guard.Team(8, 41 * kMillisecond), 4);
+  EXPECT_EQ(busy.guard.Team(2, 41 * kMillisecond), 2);
+  EXPECT_EQ(busy.guard.Team(8, 1000 * kMillisecond), 8);
 }
 
 }  // namespace
