@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/file_bytes.h"
 
-#include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 #include <zlib.h>
 
 #include <algorithm>
@@ -52,31 +50,6 @@ absl::StatusOr<std::string> ReadAll(const std::string& path, size_t expected, co
   bytes.shrink_to_fit();
   return bytes;
 }
-
-// Keeps a half-written file from staying behind.
-class Partial {
- public:
-  explicit Partial(std::string path) : path_(std::move(path)) {}
-  Partial(const Partial&) = delete;
-  Partial& operator=(const Partial&) = delete;
-  ~Partial() {
-    if (fd_ >= 0) close(fd_);
-    if (!path_.empty()) unlink(path_.c_str());
-  }
-  const std::string& path() const { return path_; }
-  int fd() const { return fd_; }
-  void set_fd(int fd) { fd_ = fd; }
-  int Close() {
-    const int result = close(fd_);
-    fd_ = -1;
-    return result;
-  }
-  void Keep() { path_.clear(); }
-
- private:
-  std::string path_;
-  int fd_ = -1;
-};
 
 }  // namespace
 
@@ -136,37 +109,6 @@ absl::StatusOr<std::string> ReadPlainOrGzip(const std::string& path) {
         path, ": is named .gz but is not a gzip file (starts with ", FirstBytes(*bytes), ")"));
   }
   return bytes;
-}
-
-absl::Status WriteFileWhole(const std::string& path, absl::string_view bytes) {
-  Partial partial(absl::StrCat(path, ".partial-", getpid()));
-  partial.set_fd(open(partial.path().c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
-  if (partial.fd() < 0) {
-    const int error = errno;
-    partial.Keep();
-    return FileError(path, "cannot be written", error);
-  }
-  for (size_t done = 0; done < bytes.size();) {
-    const size_t count = std::min(bytes.size() - done, size_t{1} << 30);
-    const ssize_t wrote = write(partial.fd(), bytes.data() + done, count);
-    if (wrote < 0 && errno == EINTR) continue;
-    if (wrote <= 0) return FileError(path, "cannot be written", wrote < 0 ? errno : ENOSPC);
-    done += static_cast<size_t>(wrote);
-  }
-  struct stat info;
-  if (fsync(partial.fd()) != 0 && errno != EINVAL) {
-    return FileError(path, "cannot be written", errno);
-  }
-  if (fstat(partial.fd(), &info) != 0) return FileError(path, "cannot be written", errno);
-  if (static_cast<size_t>(info.st_size) != bytes.size()) {
-    return absl::DataLossError(
-        absl::StrCat(path, ": wrote ", bytes.size(), " bytes, but the file has ", info.st_size));
-  }
-  if (partial.Close() != 0 || rename(partial.path().c_str(), path.c_str()) != 0) {
-    return FileError(path, "cannot be written", errno);
-  }
-  partial.Keep();
-  return absl::OkStatus();
 }
 
 bool FileExists(const std::string& path) {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whole files as bytes: read with the size checked before memory is taken, and
-// written whole or not at all.
+// Whole files as bytes, read with the size checked before memory is taken.
 #ifndef ONWARD_TRAINER_FILE_BYTES_H_
 #define ONWARD_TRAINER_FILE_BYTES_H_
 
@@ -27,9 +26,6 @@ absl::StatusOr<std::string> ReadFileBytes(const std::string& path);
 
 // The bytes of a file, decompressed if it is a gzip file.
 absl::StatusOr<std::string> ReadPlainOrGzip(const std::string& path);
-
-// Writes beside `path`, then renames: readers see the old file or the new one.
-absl::Status WriteFileWhole(const std::string& path, absl::string_view bytes);
 
 bool FileExists(const std::string& path);
 bool IsFolder(const std::string& path);

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "core/base/status.h"
+#include "core/onnx_io/atomic_file.h"
 #include "core/onnx_io/model.h"
 #include "trainer/jsonl.h"
 #include "trainer/sha256.h"

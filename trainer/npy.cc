@@ -13,6 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "core/base/status.h"
+#include "core/onnx_io/atomic_file.h"
 #include "trainer/file_bytes.h"
 #include "trainer/npy_header.h"
 #include "trainer/zip.h"
@@ -304,7 +305,7 @@ absl::StatusOr<std::string> SerializeNpy(const Tensor& tensor) {
 absl::Status WriteNpy(const std::string& path, const Tensor& tensor) {
   auto bytes = SerializeNpy(tensor);
   if (!bytes.ok()) return Annotate(bytes.status(), path);
-  return WriteFileWhole(path, *bytes);
+  return WriteFileAtomically(path, *bytes);
 }
 
 absl::StatusOr<std::vector<std::pair<std::string, Tensor>>> ReadNpz(const std::string& path) {

@@ -84,9 +84,8 @@ absl::StatusOr<Graph> Canonicalize(const Graph& graph);
 Model ModelFromGraph(const Graph& graph, int ir_version, const std::string& producer);
 
 // Data that lies beside the file the model was read from is written into the new one.
-// Writes whole or not at all: temporary file, fsync, rename, fsync of the folder.
+// Writes whole or not at all (see atomic_file.h).
 absl::Status WriteModel(const Model& model, const std::string& path);
-absl::Status WriteFileAtomically(const std::string& path, const std::string& bytes);
 
 }  // namespace onward
 

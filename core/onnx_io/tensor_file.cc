@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/status.h"
+#include "core/onnx_io/atomic_file.h"
 #include "core/onnx_io/model.h"
 #include "core/onnx_io/proto.h"
 
