@@ -16,7 +16,6 @@ namespace onward {
 namespace {
 
 constexpr int64_t kMostClassNames = 1000;
-constexpr int64_t kMostClasses = int64_t{1} << 31;
 
 // value = stored * factor + offset, with one pair per channel.
 struct Affine {
@@ -75,12 +74,12 @@ void CopyRow(const Field& f, int64_t row, int64_t to_row, Tensor* out) {
 
 class ArrayDataset : public Dataset {
  public:
-  ArrayDataset(std::vector<Field> fields, std::vector<int64_t> rows, int64_t classes,
-               std::vector<std::string> class_names)
+  ArrayDataset(std::vector<Field> fields, std::vector<int64_t> rows, bool names_classes,
+               LoadedData data)
       : fields_(std::move(fields)),
         rows_(std::move(rows)),
-        classes_(classes),
-        class_names_(std::move(class_names)) {}
+        names_classes_(names_classes),
+        data_(std::move(data)) {}
 
   int64_t size() const override { return static_cast<int64_t>(rows_.size()); }
 
@@ -112,14 +111,31 @@ class ArrayDataset : public Dataset {
     return absl::OkStatus();
   }
 
-  int64_t classes() const override { return classes_; }
-  std::vector<std::string> class_names() const override { return class_names_; }
+  int64_t classes() const override { return data_.classes; }
+  std::vector<std::string> class_names() const override { return data_.class_names; }
+  bool names_classes() const override { return names_classes_; }
+
+  Tensor class_labels() const override {
+    if (data_.classes == 0 || fields_.empty() || !fields_.back().info.is_label) return Tensor();
+    const Field& f = fields_.back();
+    Shape shape{size()};
+    for (int64_t d : f.info.shape) shape.push_back(d);
+    Tensor labels(DType::kInt64, shape);
+    for (int64_t i = 0; i < size(); ++i) CopyRow(f, rows_[i], i, &labels);
+    return labels;
+  }
+
+  std::string source() const override { return data_.source; }
+  std::string place(int64_t example) const override {
+    const int64_t row = rows_[example];
+    return data_.place ? data_.place(row) : absl::StrCat("example ", row, " of ", data_.source);
+  }
 
  private:
   std::vector<Field> fields_;
   std::vector<int64_t> rows_;
-  int64_t classes_;
-  std::vector<std::string> class_names_;
+  bool names_classes_;
+  LoadedData data_;  // without its arrays
 };
 
 // [N, C, H, W] as [N, H, W, C], for elements of any size.
@@ -254,46 +270,7 @@ absl::StatusOr<int64_t> CountRows(const LoadedData& data) {
   return count;
 }
 
-// Floats whose values are whole numbers, as int64.
-absl::StatusOr<Tensor> WholeNumbers(const Tensor& t, absl::string_view source) {
-  auto whole = ConvertTensor(t, DType::kInt64);
-  if (!whole.ok()) {
-    return Annotate(whole.status(),
-                    absl::StrCat(source, ": task=classes needs whole numbers as labels"));
-  }
-  return whole;
-}
-
 }  // namespace
-
-absl::Status AddLabels(Tensor labels, Task task, std::string name, LoadedData* data) {
-  const bool whole = IsInteger(labels.dtype()) || labels.dtype() == DType::kBool;
-  if (!whole && !IsFloating(labels.dtype())) {
-    return absl::InvalidArgumentError(absl::StrCat(data->source, ": labels '", name, "' are ",
-                                                   DTypeName(labels.dtype()),
-                                                   ", expected numbers"));
-  }
-  if (task == Task::kRegression || (!whole && task == Task::kAuto)) {
-    const DType dtype = labels.dtype() == DType::kDouble ? DType::kDouble : DType::kFloat;
-    ONWARD_ASSIGN_OR_RETURN(Tensor values, ConvertTensor(labels, dtype));
-    data->arrays.push_back({std::move(name), std::move(values), true, 1});
-    return absl::OkStatus();
-  }
-  ONWARD_ASSIGN_OR_RETURN(Tensor values, WholeNumbers(labels, data->source));
-  if (values.shape().rank() == 2 && values.shape()[1] == 1) {
-    values = values.Reshaped({values.shape()[0]});
-  }
-  int64_t largest = -1;
-  for (int64_t v : values.values<int64_t>()) largest = std::max(largest, v);
-  if (largest >= kMostClasses) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(data->source, ": label ", largest,
-                     " is too large for a class number; for regression add task=regression"));
-  }
-  data->classes = std::max<int64_t>(largest + 1, static_cast<int64_t>(data->class_names.size()));
-  data->arrays.push_back({std::move(name), std::move(values), true, 1});
-  return absl::OkStatus();
-}
 
 absl::StatusOr<std::vector<int64_t>> ChooseRows(int64_t count, const DataOptions& options,
                                                 absl::string_view source) {
@@ -338,6 +315,7 @@ absl::StatusOr<std::unique_ptr<Dataset>> MakeArrayDataset(LoadedData data,
     a.rows = Tensor();
     fields.push_back(std::move(f));
   }
+  const bool names_classes = !data.class_names.empty();
   if (data.class_names.empty() && data.classes <= kMostClassNames) {
     for (int64_t c = 0; c < data.classes; ++c) data.class_names.push_back(absl::StrCat(c));
   }
@@ -345,8 +323,9 @@ absl::StatusOr<std::unique_ptr<Dataset>> MakeArrayDataset(LoadedData data,
        !data.class_names.empty() && c < data.classes; ++c) {
     data.class_names.push_back(absl::StrCat(c));
   }
-  return std::make_unique<ArrayDataset>(std::move(fields), std::move(rows), data.classes,
-                                        std::move(data.class_names));
+  data.arrays.clear();
+  return std::make_unique<ArrayDataset>(std::move(fields), std::move(rows), names_classes,
+                                        std::move(data));
 }
 
 }  // namespace onward

@@ -5,6 +5,7 @@
 #ifndef ONWARD_TRAINER_ARRAY_DATASET_H_
 #define ONWARD_TRAINER_ARRAY_DATASET_H_
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -26,13 +27,15 @@ struct LoadedData {
   std::string source;  // for messages
   std::vector<LoadedArray> arrays;
   int64_t classes = 0;
-  std::vector<std::string> class_names;
+  std::vector<std::string> class_names;  // empty: labels are numbers
+  // Where a row stands, for messages: "row 3 (line 4) of rows.csv". By default its number.
+  std::function<std::string(int64_t row)> place;
   bool rows_chosen = false;  // offset, limit and shuffle are already applied
 };
 
-// Adds the label "y": integers as int64 with the number of classes, anything
-// else as floats; `task` overrides what the type suggests. Class labels of shape
-// [examples, 1] lose the last axis.
+// Adds the label "y": integers as int64 with the number of classes, text as the classes of
+// its different words in their order, anything else as floats; `task` overrides what the
+// type suggests. Class labels of shape [examples, 1] lose the last axis.
 absl::Status AddLabels(Tensor labels, Task task, std::string name, LoadedData* data);
 
 // The rows that offset, limit and shuffle leave of `count`, in order.

@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "core/base/dtype.h"
@@ -44,6 +45,17 @@ class Dataset {
   virtual int64_t classes() const = 0;
   // classes() names, or none.
   virtual std::vector<std::string> class_names() const = 0;
+  // Whether the data itself calls its classes so. Otherwise labels are numbers that mean
+  // the same in other data sets, and class_names() are those numbers.
+  virtual bool names_classes() const { return false; }
+  // The class labels of all examples in order, int64 [size(), ...]; empty where there are
+  // none.
+  virtual Tensor class_labels() const { return Tensor(); }
+  // For messages: what the data was read from, and where one example stands in it.
+  virtual std::string source() const { return "the data"; }
+  virtual std::string place(int64_t example) const {
+    return absl::StrCat("example ", example, " of ", source());
+  }
 };
 
 enum class Split { kTrain, kTest };

@@ -9,6 +9,7 @@
 #include "core/base/status.h"
 #include "core/device/cpu.h"
 #include "core/graph/infer.h"
+#include "trainer/class_labels.h"
 #include "training_info/author.h"
 #include "training_info/author_graphs.h"
 #include "training_info/library.h"
@@ -20,13 +21,6 @@ namespace {
 double ScalarValue(const Tensor& t) {
   auto values = ToDoubles(t);
   return values.ok() && !values->empty() ? values->front() : kNotMeasured;
-}
-
-std::optional<int64_t> IgnoredLabel(const LossSpec& loss) {
-  auto it = loss.options.find("ignore_index");
-  int64_t label = 0;
-  if (it == loss.options.end() || !absl::SimpleAtoi(it->second, &label)) return std::nullopt;
-  return label;
 }
 
 }  // namespace
@@ -49,6 +43,13 @@ LossSpec DefaultLoss(const Graph& graph, const std::string& output, int64_t clas
 std::optional<LossSpec> StoredLoss(const Model& model) {
   auto loss = ParseLoss(model.Metadata(kMetaLossSpec));
   return loss.ok() ? std::optional(*std::move(loss)) : std::nullopt;
+}
+
+std::optional<int64_t> IgnoredLabel(const LossSpec& loss) {
+  auto it = loss.options.find("ignore_index");
+  int64_t label = 0;
+  if (it == loss.options.end() || !absl::SimpleAtoi(it->second, &label)) return std::nullopt;
+  return label;
 }
 
 bool JudgesClasses(const LossSpec& loss) { return IsClassLoss(loss) || loss.name == "bce"; }
@@ -89,8 +90,18 @@ absl::StatusOr<std::unique_ptr<Evaluator>> Evaluator::Create(Graph graph,
   const bool labelled =
       std::any_of(fields.begin(), fields.end(), [](const FieldInfo& f) { return f.is_label; });
   if (labelled) {
-    e->loss_spec_ = options.loss.value_or(DefaultLoss(graph, output, e->data_->classes()));
+    e->loss_spec_ = options.loss.value_or(DefaultLoss(graph, output, DistinctClasses(*e->data_)));
     const LossSpec& loss = e->loss_spec_;
+    if (JudgesClasses(loss)) {
+      ONWARD_ASSIGN_OR_RETURN(
+          AlignedData aligned,
+          AlignClasses(e->data_, {.names = options.classes,
+                                  .output = output,
+                                  .outputs = OutputClasses(graph.TypeOf(output), ScoringOf(loss)),
+                                  .ignored = IgnoredLabel(loss)}));
+      e->data_ = std::move(aligned.data);
+      e->note_ = std::move(aligned.note);
+    }
     GraphBuilder b(&graph, &Operators(), "eval");
     e->label_ = b.UniqueName("label");
     const Expr label = b.Input(e->label_, LabelType(loss, b.Value(output).type()));

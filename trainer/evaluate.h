@@ -21,8 +21,9 @@
 namespace onward {
 
 struct EvaluateOptions {
-  std::string output;            // empty: the graph's first
-  std::optional<LossSpec> loss;  // nullopt: DefaultLoss
+  std::string output;                // empty: the graph's first
+  std::optional<LossSpec> loss;      // nullopt: DefaultLoss
+  std::vector<std::string> classes;  // what the model's file calls them; empty: nothing
   int64_t batch = 256;
   absl::flat_hash_set<std::string> variables;  // initializers that change
   int wrong_examples = 0;                      // how many to keep for the report
@@ -46,6 +47,8 @@ class Evaluator {
                                                            std::shared_ptr<const Dataset> data,
                                                            const EvaluateOptions& options);
   absl::StatusOr<Evaluation> Run(Variables* variables, const std::atomic<bool>* cancel = nullptr);
+  // What the user should know about labels and classes; "" if nothing.
+  const std::string& note() const { return note_; }
 
  private:
   Evaluator() = default;
@@ -54,7 +57,7 @@ class Evaluator {
 
   std::shared_ptr<const Dataset> data_;
   EvaluateOptions options_;
-  std::string label_;
+  std::string label_, note_;
   LossSpec loss_spec_;
   std::string loss_;
   bool fixed_batch_ = false;
@@ -69,6 +72,9 @@ LossSpec DefaultLoss(const Graph& graph, const std::string& output, int64_t clas
 
 // The loss that a trainable model says it is trained with, if it does.
 std::optional<LossSpec> StoredLoss(const Model& model);
+
+// The label that such a loss passes over, if there is one.
+std::optional<int64_t> IgnoredLabel(const LossSpec& loss);
 
 // Whether such a loss judges classes, and how the scores it takes are read.
 bool JudgesClasses(const LossSpec& loss);

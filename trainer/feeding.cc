@@ -89,6 +89,15 @@ Tensor Permuted(const Tensor& batch, const std::vector<int>& permutation) {
 absl::StatusOr<Feeding> Feeding::Create(const Dataset& data, const std::vector<NamedType>& inputs,
                                         const std::string& label) {
   Feeding feeding;
+  feeding.source_ = data.source();
+  const absl::Status matched = feeding.Match(data, inputs, label);
+  if (matched.ok()) return feeding;
+  return absl::Status(matched.code(),
+                      absl::StrCat(matched.message(), " (data: ", feeding.source_, ")"));
+}
+
+absl::Status Feeding::Match(const Dataset& data, const std::vector<NamedType>& inputs,
+                            const std::string& label) {
   const std::vector<FieldInfo> fields = data.fields();
   std::vector<bool> used(fields.size(), false);
   std::vector<const NamedType*> open;
@@ -97,12 +106,12 @@ absl::StatusOr<Feeding> Feeding::Create(const Dataset& data, const std::vector<N
     Route r{static_cast<int>(field), input.name,
             input.type.dtype == DType::kUndefined ? fields[field].dtype : input.type.dtype, shape,
             ChannelPermutation(fields[field].shape, shape)};
-    feeding.routes_.push_back(std::move(r));
+    routes_.push_back(std::move(r));
     used[field] = true;
     return absl::OkStatus();
   };
   for (size_t i = 0; i < fields.size(); ++i) {
-    if (fields[i].is_label) feeding.label_field_ = static_cast<int>(i);
+    if (fields[i].is_label) label_field_ = static_cast<int>(i);
   }
   for (const NamedType& input : inputs) {
     auto it = std::find_if(fields.begin(), fields.end(),
@@ -110,11 +119,11 @@ absl::StatusOr<Feeding> Feeding::Create(const Dataset& data, const std::vector<N
     if (it != fields.end()) {
       ONWARD_RETURN_IF_ERROR(route(it - fields.begin(), input));
     } else if (input.name == label) {
-      if (feeding.label_field_ < 0) {
+      if (label_field_ < 0) {
         return absl::InvalidArgumentError(
             absl::StrCat("the data has no labels for input '", label, "'"));
       }
-      ONWARD_RETURN_IF_ERROR(route(feeding.label_field_, input));
+      ONWARD_RETURN_IF_ERROR(route(label_field_, input));
     } else {
       open.push_back(&input);
     }
@@ -132,7 +141,7 @@ absl::StatusOr<Feeding> Feeding::Create(const Dataset& data, const std::vector<N
         absl::StrCat("the data has no field for input ", absl::StrJoin(names, ", "), " (",
                      Describe(data), "); an .npz file names its arrays like the inputs"));
   }
-  return feeding;
+  return absl::OkStatus();
 }
 
 absl::StatusOr<TensorMap> Feeding::Feeds(const std::vector<Tensor>& batch) const {
@@ -144,7 +153,11 @@ absl::StatusOr<TensorMap> Feeding::Feeds(const std::vector<Tensor>& batch) const
     for (int64_t d : r.shape) shape.push_back(d);
     t = t.Reshaped(shape);
     if (t.dtype() != r.dtype) {
-      ONWARD_ASSIGN_OR_RETURN(t, ConvertTensor(t, r.dtype));
+      auto converted = ConvertTensor(t, r.dtype);
+      if (!converted.ok()) {
+        return Annotate(converted.status(), absl::StrCat(source_, ", for input '", r.input, "'"));
+      }
+      t = *std::move(converted);
     }
     feeds[r.input] = std::move(t);
   }

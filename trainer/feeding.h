@@ -35,6 +35,10 @@ class Feeding {
     std::vector<int64_t> shape;    // of one example; -1 never occurs
     std::vector<int> permutation;  // of the example's axes; empty: none
   };
+  absl::Status Match(const Dataset& data, const std::vector<NamedType>& inputs,
+                     const std::string& label);
+
+  std::string source_;  // of the data, for messages
   std::vector<Route> routes_;
   int label_field_ = -1;
 };

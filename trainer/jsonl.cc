@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/jsonl.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "core/base/status.h"
 
 namespace onward {
@@ -44,8 +46,41 @@ size_t Utf8Length(absl::string_view text) {
   return 0;
 }
 
+// A byte that is no UTF-8 becomes U+FFFD, or 0xDC00 + byte where bytes are kept.
+std::string Quoted(absl::string_view text, bool keep_bytes) {
+  std::string out = "\"";
+  while (!text.empty()) {
+    const size_t length = Utf8Length(text);
+    const char c = text[0];
+    if (length == 0 && keep_bytes) {
+      absl::StrAppendFormat(&out, "\\udc%02x", static_cast<unsigned char>(c));
+    } else if (length == 0) {
+      out += "\\ufffd";
+    } else if (length > 1) {
+      out += absl::StrCat(text.substr(0, length));
+    } else if (c == '"' || c == '\\') {
+      out += {'\\', c};
+    } else if (c == '\n') {
+      out += "\\n";
+    } else if (c == '\t') {
+      out += "\\t";
+    } else if (c == '\r') {
+      out += "\\r";
+    } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
+      absl::StrAppendFormat(&out, "\\u%04x", static_cast<unsigned>(c));
+    } else {
+      out += c;
+    }
+    text.remove_prefix(std::max<size_t>(length, 1));
+  }
+  return out + "\"";
+}
+
 // A run that was killed may leave half a line; what follows must not join it.
 absl::Status CutPartialLine(const std::string& path) {
+  // Reading a pipe would wait for ever.
+  struct stat info;
+  if (stat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) return absl::OkStatus();
   std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"), std::fclose);
   if (file == nullptr) return absl::OkStatus();
   char buffer[1 << 16];
@@ -66,31 +101,15 @@ absl::Status CutPartialLine(const std::string& path) {
 std::string JsonNumber(double value) { return Shortest(value); }
 std::string JsonNumber(float value) { return Shortest(value); }
 
-std::string JsonString(absl::string_view text) {
-  std::string out = "\"";
-  while (!text.empty()) {
-    const size_t length = Utf8Length(text);
-    const char c = text[0];
-    if (length == 0) {
-      out += "\\ufffd";
-    } else if (length > 1) {
-      out += absl::StrCat(text.substr(0, length));
-    } else if (c == '"' || c == '\\') {
-      out += {'\\', c};
-    } else if (c == '\n') {
-      out += "\\n";
-    } else if (c == '\t') {
-      out += "\\t";
-    } else if (c == '\r') {
-      out += "\\r";
-    } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
-      absl::StrAppendFormat(&out, "\\u%04x", static_cast<unsigned>(c));
-    } else {
-      out += c;
-    }
-    text.remove_prefix(std::max<size_t>(length, 1));
-  }
-  return out + "\"";
+std::string JsonString(absl::string_view text) { return Quoted(text, /*keep_bytes=*/false); }
+
+std::string JsonStringList(const std::vector<std::string>& strings) {
+  return absl::StrCat("[",
+                      absl::StrJoin(strings, ",",
+                                    [](std::string* out, const std::string& s) {
+                                      out->append(Quoted(s, /*keep_bytes=*/true));
+                                    }),
+                      "]");
 }
 
 void JsonWriter::BeforeValue() {

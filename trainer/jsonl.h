@@ -23,6 +23,11 @@ std::string JsonString(absl::string_view text);
 std::string JsonNumber(double value);
 std::string JsonNumber(float value);
 
+// A list of strings as JSON that holds any bytes: those that are not UTF-8 become U+DC80 to
+// U+DCFF, as Python's "surrogateescape" has it, and come back from there.
+std::string JsonStringList(const std::vector<std::string>& strings);
+absl::StatusOr<std::vector<std::string>> ParseJsonStringList(absl::string_view json);
+
 // Writes one value, compact, in the order of the calls:
 //   JsonWriter w;
 //   w.BeginObject().Field("step", 3).Field("loss", 0.5f).Key("dims").BeginArray()...

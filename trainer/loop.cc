@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <filesystem>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -11,6 +12,7 @@
 #include "core/base/status.h"
 #include "core/onnx_io/atomic_file.h"
 #include "core/onnx_io/model.h"
+#include "trainer/class_labels.h"
 #include "trainer/jsonl.h"
 #include "trainer/sha256.h"
 #include "training_info/lower.h"
@@ -20,6 +22,7 @@ namespace {
 
 constexpr int kWrongExamples = 48;
 constexpr double kLossDecay = 0.98;
+constexpr double kSavesShare = 20;  // of the time between two epochs' checkpoints, one part
 
 int64_t MetadataInt(const Model& model, const char* key) {
   int64_t value = 0;
@@ -50,12 +53,16 @@ class Loop {
     result_.seconds = Seconds() - started_;
     result_.samples_per_second = progress_->samples_per_second();
     result_.interrupted = status.code() == absl::StatusCode::kCancelled;
+    const bool failed = !status.ok() && !result_.interrupted;
+    if (failed && replaces_ && !result_.saved) {
+      return Annotate(status, absl::StrCat("'", options_.output, "' is left as it was"));
+    }
     ONWARD_RETURN_IF_ERROR(Save());
-    if (!status.ok() && !result_.interrupted) return status;
+    if (failed) return status;
     if (!result_.interrupted && evaluator_ != nullptr && evaluated_at_ != result_.steps) {
       ONWARD_RETURN_IF_ERROR(Evaluate(0));
     }
-    if (!options_.report.empty()) ONWARD_RETURN_IF_ERROR(WriteReport());
+    if (!options_.report.empty() && result_.saved) ONWARD_RETURN_IF_ERROR(WriteReport());
     return result_;
   }
 
@@ -70,6 +77,9 @@ class Loop {
       if (!name.empty() && lowered.IsOutput(name)) wanted_.push_back(name);
     }
     if (loss_.empty()) loss_ = FindLoss(lowered);
+    std::error_code error;
+    replaces_ = !options_.resumed && std::filesystem::exists(options_.output, error);
+    ONWARD_RETURN_IF_ERROR(AlignWithModel(&data));
     BatchOptions batches{options_.batch, options_.shuffle, options_.seed, true};
     ONWARD_ASSIGN_OR_RETURN(BatchSource source, BatchSource::Create(data, batches));
     source_.emplace(std::move(source));
@@ -81,11 +91,9 @@ class Loop {
     ONWARD_ASSIGN_OR_RETURN(feeding_,
                             Feeding::Create(*data, model_->StepInputs(-1, wanted_), label_));
     classes_ = data->classes();
-    judges_classes_ = classes_ > 0;
-    if (const std::optional<LossSpec> loss = StoredLoss(model_->model())) {
-      judges_classes_ = JudgesClasses(*loss);
-      scoring_ = ScoringOf(*loss);
-    }
+    saved_at_ = result_.steps;
+    saved_time_ = Seconds();
+    result_.saved = options_.resumed;
     total_ = options_.steps > 0 ? options_.steps : options_.epochs * source_->batches_per_epoch();
     if (eval != nullptr) ONWARD_RETURN_IF_ERROR(PrepareEvaluation(std::move(eval)));
     if (!options_.log.empty()) {
@@ -97,6 +105,33 @@ class Loop {
     progress.total_steps = total_;
     progress.style = options_.progress;
     progress_ = std::make_unique<Progress>(std::move(progress));
+    for (const std::string& note : notes_) progress_->Say(absl::StrCat("note: ", note));
+    return absl::OkStatus();
+  }
+
+  // Labels get the numbers of the model's outputs.
+  absl::Status AlignWithModel(std::shared_ptr<const Dataset>* data) {
+    const Model& model = model_->model();
+    ONWARD_ASSIGN_OR_RETURN(classes_stored_, StoredClasses(model));
+    judges_classes_ = (*data)->classes() > 0;
+    std::optional<int64_t> ignored;
+    if (const std::optional<LossSpec> loss = StoredLoss(model)) {
+      judges_classes_ = JudgesClasses(*loss);
+      scoring_ = ScoringOf(*loss);
+      ignored = IgnoredLabel(*loss);
+    }
+    if (!judges_classes_) return absl::OkStatus();
+    const Graph& lowered = model_->lowered(0);
+    const ValueType* output = train_output_.empty() ? nullptr : lowered.TypeOf(train_output_);
+    ONWARD_ASSIGN_OR_RETURN(AlignedData aligned,
+                            AlignClasses(*data, {.names = classes_stored_,
+                                                 .output = model.Metadata(kMetaOutput),
+                                                 .outputs = OutputClasses(output, scoring_),
+                                                 .ignored = ignored,
+                                                 .takes_names = !options_.resumed}));
+    *data = std::move(aligned.data);
+    classes_stored_ = std::move(aligned.names);
+    if (!aligned.note.empty()) notes_.push_back(std::move(aligned.note));
     return absl::OkStatus();
   }
 
@@ -119,11 +154,13 @@ class Loop {
     EvaluateOptions options;
     options.output = model_->model().Metadata(kMetaOutput);
     options.loss = StoredLoss(model_->model());
+    options.classes = classes_stored_;
     for (const auto& [name, tensor] : model_->variables()) options.variables.insert(name);
     options.wrong_examples = options_.report.empty() ? 0 : kWrongExamples;
-    class_names_ = eval->class_names();
+    class_names_ = classes_stored_.empty() ? eval->class_names() : classes_stored_;
     ONWARD_ASSIGN_OR_RETURN(evaluator_,
                             Evaluator::Create(std::move(graph), std::move(eval), options));
+    if (!evaluator_->note().empty()) notes_.push_back(evaluator_->note());
     return absl::OkStatus();
   }
 
@@ -139,7 +176,8 @@ class Loop {
       if (!outputs.ok()) {
         // The batch counts as not taken: a resumed run meets it again.
         ONWARD_RETURN_IF_ERROR(source_->SetPosition(before));
-        return Annotate(outputs.status(), absl::StrCat("step ", result_.steps + 1));
+        return Annotate(outputs.status(),
+                        absl::StrCat("'", model_->model().path(), "', step ", result_.steps + 1));
       }
       ++result_.steps;
       const ReportStep step = Measure(*outputs, feeds, &loss, &accuracy);
@@ -147,12 +185,11 @@ class Loop {
       ONWARD_RETURN_IF_ERROR(Log(step));
       progress_->Update(result_.steps, static_cast<int64_t>(batch.indices.size()), loss.mean(),
                         accuracy.mean());
+      if (SaveIsDue(batch.last_of_epoch)) SaveOrGoOn();
       const bool evaluate =
           options_.eval_every > 0 ? result_.steps % options_.eval_every == 0 : batch.last_of_epoch;
       if (evaluate && evaluator_ != nullptr)
         ONWARD_RETURN_IF_ERROR(Evaluate(batch.position.epoch + 1));
-      if (options_.save_every > 0 && result_.steps % options_.save_every == 0)
-        ONWARD_RETURN_IF_ERROR(Save());
     }
     return absl::OkStatus();
   }
@@ -217,15 +254,39 @@ class Loop {
     return absl::OkStatus();
   }
 
+  bool SaveIsDue(bool epoch_ends) const {
+    const double since = Seconds() - saved_time_;
+    if (options_.save_every > 0 && result_.steps % options_.save_every == 0) return true;
+    return since >= (epoch_ends ? kSavesShare * save_cost_ : options_.save_seconds);
+  }
+
+  // A disk that is full now may not be so at the end; the state in memory is worth more.
+  void SaveOrGoOn() {
+    const absl::Status saved = Save();
+    if (saved.ok()) return;
+    saved_time_ = Seconds();
+    progress_->Say(absl::StrCat("warning: step ", result_.steps,
+                                " is not saved: ", std::string(saved.message()), "; going on"));
+  }
+
+  // Nothing to do where the file holds this very step.
   absl::Status Save() {
+    if (result_.steps == saved_at_) return absl::OkStatus();
+    const double begin = Seconds();
     ONWARD_ASSIGN_OR_RETURN(Model out, model_->Export());
+    StoreClasses(classes_stored_, &out);
     out.SetMetadata(kMetaSteps, absl::StrCat(result_.steps));
     out.SetMetadata(kMetaEpoch, absl::StrCat(source_->position().epoch));
     out.SetMetadata(kMetaIndex, absl::StrCat(source_->position().index));
     out.SetMetadata(kMetaDataSeed, absl::StrCat(options_.seed));
     out.SetMetadata(kMetaBatch, absl::StrCat(options_.batch));
     out.SetMetadata(kMetaShuffle, options_.shuffle ? "1" : "0");
-    return WriteModel(out, options_.output);
+    ONWARD_RETURN_IF_ERROR(WriteModel(out, options_.output));
+    result_.saved = true;
+    saved_at_ = result_.steps;
+    saved_time_ = Seconds();
+    save_cost_ = saved_time_ - begin;
+    return absl::OkStatus();
   }
 
   absl::Status WriteReport() {
@@ -275,8 +336,13 @@ class Loop {
   std::unique_ptr<Evaluator> evaluator_;
   std::unique_ptr<Progress> progress_;
   std::optional<JsonlFile> log_;
-  std::vector<std::string> class_names_;
+  std::vector<std::string> class_names_;     // for the report
+  std::vector<std::string> classes_stored_;  // what the file calls its classes; empty: nothing
+  std::vector<std::string> notes_;
   int64_t classes_ = 0, total_ = 0, evaluated_at_ = -1;
+  bool replaces_ = false;  // `output` is there, of another run
+  int64_t saved_at_ = 0;   // the step that `output` holds, or where this run began
+  double saved_time_ = 0, save_cost_ = 0;
   bool judges_classes_ = false;
   Scoring scoring_;
   double started_ = 0;

@@ -33,7 +33,11 @@ struct TrainOptions {
   int64_t batch = 64;
   uint64_t seed = 0;
   bool shuffle = true;
-  int64_t save_every = 0;  // steps between checkpoints; 0: at the end only
+  // A checkpoint is written after every epoch (unless the last one was so recent that
+  // writing would take more than a twentieth of the time), after so many steps where that
+  // is above 0, and where this many seconds have passed without one.
+  int64_t save_every = 0;
+  double save_seconds = 600;
   int64_t eval_every = 0;  // steps between evaluations; 0: after each epoch
   std::string log;         // JSON lines; empty: none
   std::string report;      // HTML; empty: none
@@ -47,6 +51,7 @@ struct TrainResult {
   double loss = kNotMeasured;  // smoothed, at the end
   std::optional<Evaluation> evaluation;
   bool interrupted = false;
+  bool saved = false;  // `output` holds this run
   double seconds = 0;
   double samples_per_second = 0;
 };
@@ -54,7 +59,9 @@ struct TrainResult {
 // Trains `model` (its variables move on). `eval` may be null. `cancel` stops
 // between two kernels; the state of the last whole step is saved then too. A
 // step whose loss is not finite ends the run with an error after saving the
-// last good state.
+// last good state. A run that fails before its first step writes nothing, and
+// one that fails before its first checkpoint leaves the result of another run
+// that it was going to replace.
 absl::StatusOr<TrainResult> Train(TrainingModel* model, std::shared_ptr<const Dataset> data,
                                   std::shared_ptr<const Dataset> eval, const TrainOptions& options,
                                   const std::atomic<bool>* cancel);

@@ -18,7 +18,6 @@ namespace {
 
 // Whole-number labels up to this count as classes unless told otherwise.
 constexpr int64_t kLargestGuessedClass = 9999;
-constexpr size_t kMostTextClasses = 10000;
 
 struct Layout {
   bool header = false;
@@ -162,6 +161,9 @@ class Table {
         {"x", Tensor::FromValues<float>({rows, columns}, absl::MakeConstSpan(values_)), false, 1});
     data.class_names = layout_.class_names;
     ONWARD_RETURN_IF_ERROR(AddLabel(&data));
+    data.place = [path, places = std::move(places_)](int64_t row) {
+      return absl::StrCat("row ", places[row].row, " (line ", places[row].line, ") of ", path);
+    };
     return data;
   }
 
@@ -199,6 +201,7 @@ class Table {
     }
     if (missing(label_)) return NotANumber(row, label_);
     labels_.emplace_back(row.fields[label_]);
+    places_.push_back({row_, row.line});
     return absl::OkStatus();
   }
 
@@ -253,25 +256,9 @@ class Table {
   }
 
   absl::Status AddTextLabel(LoadedData* data) {
-    std::map<std::string, int64_t> classes;
-    for (const std::string& s : labels_) classes.emplace(s, 0);
-    const std::string name = ColumnName(layout_, label_);
-    if (options_.task == Task::kRegression) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(name, " holds words, which task=regression cannot use"));
-    }
-    if (classes.size() > kMostTextClasses) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(name, " holds ", classes.size(), " different words; is it the label?"));
-    }
-    data->class_names.clear();
-    for (auto& [word, number] : classes) {
-      number = static_cast<int64_t>(data->class_names.size());
-      data->class_names.push_back(word);
-    }
-    Tensor t(DType::kInt64, {static_cast<int64_t>(labels_.size())});
-    for (size_t i = 0; i < labels_.size(); ++i) t.data<int64_t>()[i] = classes[labels_[i]];
-    return AddLabels(std::move(t), Task::kClasses, "y", data);
+    Tensor words(DType::kString, {static_cast<int64_t>(labels_.size())});
+    std::copy(labels_.begin(), labels_.end(), words.data<std::string>());
+    return AddLabels(std::move(words), options_.task, "y", data);
   }
 
   const DataOptions& options_;
@@ -280,6 +267,10 @@ class Table {
   std::vector<size_t> inputs_;
   std::vector<float> values_;
   std::vector<std::string> labels_;
+  struct Place {
+    int64_t row, line;
+  };
+  std::vector<Place> places_;  // of labels_
   int64_t row_ = 0, skipped_ = 0;
 };
 

@@ -176,6 +176,7 @@ absl::StatusOr<LoadedData> ReadImageFolder(const std::string& folder, const Data
   Tensor y(DType::kInt64, {static_cast<int64_t>(files.size())});
   for (size_t i = 0; i < files.size(); ++i) y.data<int64_t>()[i] = files[i].label;
   data.arrays.push_back({"x", std::move(x), false, 1.0 / 255});
+  data.place = [files = std::move(files)](int64_t row) { return files[row].path; };
   ONWARD_RETURN_IF_ERROR(AddLabels(std::move(y), Task::kAuto, "y", &data));
   return data;
 }

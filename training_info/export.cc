@@ -102,7 +102,8 @@ Model InferenceOnly(const Model& model) {
   }
   auto* metadata = proto.mutable_metadata_props();
   for (int i = metadata->size() - 1; i >= 0; --i) {
-    if (absl::StartsWith(metadata->Get(i).key(), "onward.")) metadata->DeleteSubrange(i, 1);
+    const std::string& key = metadata->Get(i).key();
+    if (absl::StartsWith(key, "onward.") && key != kMetaClasses) metadata->DeleteSubrange(i, 1);
   }
   return out;
 }

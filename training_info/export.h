@@ -16,6 +16,10 @@ namespace onward {
 inline constexpr int kOldestWrittenOpset = 18;
 inline constexpr int kWrittenIr = 8;
 
+// Metadata that says what the classes of a model are called, as a JSON list in the order of
+// its outputs. Who uses the plain model needs it too, so InferenceOnly leaves it.
+inline constexpr char kMetaClasses[] = "onward.classes";
+
 // The model with these values in its initializers (inference graph and
 // algorithms). A variable without a place in the model is an error.
 absl::StatusOr<Model> WithVariables(const Model& model, const Variables& variables);

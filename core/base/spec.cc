@@ -38,8 +38,8 @@ bool InRange(const NumberOption& option, double value) {
   if (!std::isfinite(value)) return false;
   if (value < option.low || (option.low_open && value == option.low)) return false;
   if (value > option.high || (option.high_open && value == option.high)) return false;
-  // Beyond 2^53 a double no longer tells integers apart.
-  return !option.integer || (value == std::floor(value) && std::abs(value) <= 0x1p53);
+  // From 2^53 on a double no longer tells integers apart.
+  return !option.integer || (value == std::floor(value) && std::abs(value) < 0x1p53);
 }
 
 const NumberOption* FindOption(absl::Span<const NumberOption> options, absl::string_view name) {
@@ -86,11 +86,15 @@ absl::StatusOr<SpecText> ParseSpecText(absl::string_view text) {
 std::string NumberOption::Expects() const {
   const std::string kind = integer ? "an integer" : "a number";
   const bool has_low = std::isfinite(low), has_high = std::isfinite(high);
+  const auto text = [&](double bound) {
+    return integer ? absl::StrCat(static_cast<int64_t>(bound)) : absl::StrCat(bound);
+  };
   if (has_low && has_high) {
-    return absl::StrCat(kind, " in ", low_open ? "(" : "[", low, ", ", high, high_open ? ")" : "]");
+    return absl::StrCat(kind, " in ", low_open ? "(" : "[", text(low), ", ", text(high),
+                        high_open ? ")" : "]");
   }
-  if (has_low) return absl::StrCat(kind, low_open ? " > " : " >= ", low);
-  if (has_high) return absl::StrCat(kind, high_open ? " < " : " <= ", high);
+  if (has_low) return absl::StrCat(kind, low_open ? " > " : " >= ", text(low));
+  if (has_high) return absl::StrCat(kind, high_open ? " < " : " <= ", text(high));
   return integer ? kind : "a finite number";
 }
 

@@ -3,6 +3,7 @@
 
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "absl/strings/match.h"
@@ -109,6 +110,13 @@ std::string Model::Metadata(const std::string& key) const {
 }
 
 void Model::SetMetadata(const std::string& key, const std::string& value) {
+  if (value.empty()) {
+    auto* properties = proto().mutable_metadata_props();
+    properties->erase(std::remove_if(properties->begin(), properties->end(),
+                                     [&](const auto& p) { return p.key() == key; }),
+                      properties->end());
+    return;
+  }
   for (auto& p : *proto().mutable_metadata_props()) {
     if (p.key() == key) {
       p.set_value(value);

@@ -50,8 +50,8 @@ class Model {
   std::map<std::string, int> opsets() const;
   bool has_training() const;
   // Free-form metadata (ModelProto.metadata_props).
-  std::string Metadata(const std::string& key) const;  // "" if absent
-  void SetMetadata(const std::string& key, const std::string& value);
+  std::string Metadata(const std::string& key) const;                  // "" if absent
+  void SetMetadata(const std::string& key, const std::string& value);  // "" removes it
 
  private:
   std::shared_ptr<onnx::ModelProto> proto_;

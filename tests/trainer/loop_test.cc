@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// When checkpoints are written, and that writing them changes no number.
+#include "trainer/loop.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <functional>
+
+#include "core/device/cpu.h"
+#include "tests/support/classified.h"
+#include "tests/support/scratch.h"
+#include "tests/support/text_model.h"
+#include "training_info/author.h"
+
+namespace onward {
+namespace {
+
+using ::testing::ElementsAre;
+
+namespace fs = std::filesystem;
+
+constexpr int kExamples = 16, kBatch = 4;  // 4 steps an epoch
+
+// Remembers, whenever a batch is taken, which step the file holds (-1: no file).
+class Watching : public Dataset {
+ public:
+  explicit Watching(std::string file) : file_(std::move(file)) {}
+  int64_t size() const override { return kExamples; }
+  std::vector<FieldInfo> fields() const override {
+    return {{"x", DType::kFloat, {2}, false}, {"y", DType::kInt64, {}, true}};
+  }
+  absl::Status Fill(absl::Span<const int64_t> indices, std::vector<Tensor>* batch) const override {
+    if (before_batch) before_batch(held_.size());
+    const auto model = ReadModel(file_);
+    held_.push_back(model.ok() ? std::atoll(model->Metadata(kMetaSteps).c_str()) : -1);
+    const int64_t n = static_cast<int64_t>(indices.size());
+    *batch = {Tensor(DType::kFloat, {n, 2}), Tensor(DType::kInt64, {n})};
+    for (int64_t i = 0; i < n; ++i) {
+      (*batch)[0].data<float>()[2 * i] = static_cast<float>(indices[i] % 5);
+      (*batch)[0].data<float>()[2 * i + 1] = 1;
+      (*batch)[1].data<int64_t>()[i] = indices[i] % 2;
+    }
+    return absl::OkStatus();
+  }
+  int64_t classes() const override { return 2; }
+  std::vector<std::string> class_names() const override { return {}; }
+  const std::vector<int64_t>& held() const { return held_; }
+
+  std::function<void(size_t)> before_batch;
+
+ private:
+  std::string file_;
+  mutable std::vector<int64_t> held_;
+};
+
+class LoopTest : public ::testing::Test {
+ protected:
+  // The steps that the file held at each batch.
+  std::vector<int64_t> Run(const std::string& name, TrainOptions options,
+                           std::function<void(size_t)> before_batch = nullptr) {
+    AuthorOptions author;
+    author.loss = {"cross_entropy", {}};
+    auto authored = MakeTrainable(TextModel(LinearClassifier(2, 2)), author);
+    EXPECT_TRUE(authored.ok()) << authored.status();
+    auto model = TrainingModel::Create(authored->model, CpuDevice());
+    EXPECT_TRUE(model.ok()) << model.status();
+    options.output = scratch_.Path(name);
+    options.batch = kBatch;
+    options.progress = ProgressStyle::kQuiet;
+    auto data = std::make_shared<Watching>(options.output);
+    data->before_batch = std::move(before_batch);
+    const auto result = Train(model->get(), data, nullptr, options, nullptr);
+    EXPECT_TRUE(result.ok()) << result.status();
+    return data->held();
+  }
+  Scratch scratch_;
+};
+
+TEST_F(LoopTest, EveryEpochIsSaved) {
+  TrainOptions options;
+  options.epochs = 2;
+  EXPECT_THAT(Run("m.onnx", options), ElementsAre(-1, -1, -1, -1, 4, 4, 4, 4));
+}
+
+TEST_F(LoopTest, ALongEpochIsSavedInBetween) {
+  TrainOptions options;
+  options.save_seconds = 0;
+  EXPECT_THAT(Run("m.onnx", options), ElementsAre(-1, 1, 2, 3));
+  options.save_seconds = 600;
+  options.save_every = 2;
+  EXPECT_THAT(Run("n.onnx", options), ElementsAre(-1, -1, 2, 2));
+}
+
+// A place that cannot be written for a while costs no more than the saves of that while.
+TEST_F(LoopTest, GoesOnWhereASaveFails) {
+  const fs::path folder = scratch_.Path("disk"), away = scratch_.Path("away");
+  fs::create_directory(folder);
+  TrainOptions options;
+  options.save_seconds = 0;
+  options.epochs = 2;
+  const auto held = Run("disk/m.onnx", options, [&](size_t batch) {
+    if (batch == 2) fs::rename(folder, away);
+    if (batch == 5) fs::rename(away, folder);
+  });
+  EXPECT_THAT(held, ElementsAre(-1, 1, -1, -1, -1, 2, 6, 7));
+  EXPECT_EQ(ReadModel(scratch_.Path("disk/m.onnx")).value().Metadata(kMetaSteps), "8");
+}
+
+TEST_F(LoopTest, SavingChangesNoNumber) {
+  TrainOptions often, seldom;
+  often.epochs = seldom.epochs = 3;
+  often.save_seconds = 0;
+  Run("often.onnx", often);
+  Run("seldom.onnx", seldom);
+  EXPECT_EQ(scratch_.Read("often.onnx"), scratch_.Read("seldom.onnx"));
+}
+
+}  // namespace
+}  // namespace onward
