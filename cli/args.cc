@@ -2,8 +2,6 @@
 #include "cli/args.h"
 
 #include <algorithm>
-#include <exception>
-#include <new>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -181,9 +179,11 @@ Flag Flag::Choice(std::string name, std::vector<std::string> choices, std::strin
   return flag;
 }
 
-Flag Flag::Count(std::string name, std::string placeholder, std::string help, double low) {
+Flag Flag::Count(std::string name, std::string placeholder, std::string help, double low,
+                 double high) {
   Flag flag = Value(std::move(name), std::move(placeholder), std::move(help));
   flag.number = NumberOption::Count("", 0, low);
+  flag.number->high = high;
   return flag;
 }
 
@@ -210,6 +210,12 @@ std::vector<std::string> Args::All(absl::string_view flag) const {
 
 int64_t Args::Int(absl::string_view flag) const { return static_cast<int64_t>(Double(flag)); }
 
+int Args::SmallInt(absl::string_view flag) const {
+  const int64_t value = Int(flag);
+  CheckInvariant(value == static_cast<int>(value), "a flag read as an int declares such a range");
+  return static_cast<int>(value);
+}
+
 double Args::Double(absl::string_view flag) const {
   double value = 0;
   return absl::SimpleAtod(String(flag), &value) ? value : 0;
@@ -228,64 +234,6 @@ std::vector<std::string> Args::Arguments(absl::string_view name) const {
 
 absl::StatusOr<Args> ParseArgs(const Command& command, absl::Span<const std::string> words) {
   return ArgsParser(command, words).Parse();
-}
-
-namespace {
-
-// Memory that a person asked for and the machine does not have.
-absl::StatusOr<int> Guarded(const Command& command, const Args& args) {
-  try {
-    return command.run(args);
-  } catch (const std::bad_alloc&) {
-    return absl::ResourceExhaustedError(
-        "there is not enough memory; a smaller --batch, a smaller --head or --memory-limit may "
-        "help");
-  } catch (const std::exception& e) {
-    return absl::InternalError(absl::StrCat("internal error: ", e.what()));
-  }
-}
-
-}  // namespace
-
-int RunProgram(const Program& program, absl::Span<const std::string> words, std::ostream& out,
-               std::ostream& err) {
-  const bool asks_help = !words.empty() && words[0] == "help";
-  if (asks_help) words.remove_prefix(1);
-  if (words.empty()) {
-    (asks_help ? out : err) << HelpText(program);
-    return asks_help ? 0 : 2;
-  }
-  if (words[0] == "--help" || words[0] == "-h") {
-    out << HelpText(program);
-    return 0;
-  }
-  if (words[0] == "--version") {
-    out << program.name << " " << program.version << "\n";
-    return 0;
-  }
-  std::vector<std::string> names;
-  for (const Command& command : program.commands) {
-    names.push_back(command.name);
-    if (command.name != words[0]) continue;
-    const absl::StatusOr<Args> args = ParseArgs(command, words.subspan(1));
-    if (asks_help || (args.ok() && args->help())) {
-      out << HelpText(program.name, command);
-      return 0;
-    }
-    const std::string where = absl::StrCat(program.name, " ", command.name);
-    if (!args.ok()) {
-      err << where << ": " << std::string(args.status().message()) << "\n"
-          << "'" << where << " --help' shows the usage and an example.\n";
-      return 2;
-    }
-    const absl::StatusOr<int> code = Guarded(command, *args);
-    if (code.ok()) return *code;
-    err << where << ": " << std::string(code.status().message()) << "\n";
-    return 2;
-  }
-  err << program.name << ": " << std::string(UnknownWord("command", words[0], names).message())
-      << "\n";
-  return 2;
 }
 
 }  // namespace onward

@@ -17,6 +17,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <map>
 #include <optional>
 #include <ostream>
@@ -30,6 +31,16 @@
 
 namespace onward {
 
+// What the value of a flag names. Checks that all commands share go by it (paths.h).
+enum class FlagNames {
+  kNoFile,
+  kModel,   // a file that is read
+  kData,    // a data spec
+  kTensor,  // NAME=FILE, or a literal
+  kResult,  // a file that is written whole
+  kLog,     // a file that grows
+};
+
 struct Flag {
   std::string name;         // without dashes
   std::string placeholder;  // "FILE"; empty: a switch that takes no value
@@ -40,16 +51,23 @@ struct Flag {
   std::string otherwise;               // default, also shown in --help
   std::optional<NumberOption> number;  // the value is a number in this range
   std::vector<std::string> choices;    // the value is one of these
+  FlagNames names = FlagNames::kNoFile;
 
   static Flag Switch(std::string name, std::string help);
   static Flag Value(std::string name, std::string placeholder, std::string help);
   static Flag Choice(std::string name, std::vector<std::string> choices, std::string help);
-  static Flag Count(std::string name, std::string placeholder, std::string help, double low);
+  // Whole numbers; up to 2^53 - 1 where nothing else is said.
+  static Flag Count(std::string name, std::string placeholder, std::string help, double low,
+                    double high = std::numeric_limits<double>::infinity());
   static Flag Number(std::string name, std::string placeholder, std::string help, double low,
                      double high);
 
   Flag Short(char c) && {
     short_name = c;
+    return std::move(*this);
+  }
+  Flag Names(FlagNames what) && {
+    names = what;
     return std::move(*this);
   }
   Flag Required() && {
@@ -84,6 +102,8 @@ class Args {
   std::vector<std::string> All(absl::string_view flag) const;
   // Numbers were checked when the line was parsed; 0 where neither given nor defaulted.
   int64_t Int(absl::string_view flag) const;
+  // Of a flag whose declared range an int holds.
+  int SmallInt(absl::string_view flag) const;
   double Double(absl::string_view flag) const;
   // An argument, "" where an optional one is missing; every one of a repeated argument.
   std::string Argument(absl::string_view name) const;
@@ -103,6 +123,9 @@ struct Command {
   std::vector<Argument> arguments;
   std::vector<Flag> flags;
   std::string example;  // one or more command lines
+  // What the flags get wrong beyond what each says of itself; asked before any file is
+  // read. May be empty.
+  std::function<absl::Status(const Args&)> check = nullptr;
   // The exit code (0 done, 1 the answer is no); an error means exit code 2.
   std::function<absl::StatusOr<int>(const Args&)> run;
 };
@@ -123,7 +146,8 @@ struct Program {
 std::string HelpText(const Program& program);
 
 // Runs the command that the words after the program's name ask for, and returns the exit
-// code. Help goes to `out`, messages to `err`.
+// code. Help goes to `out`, messages to `err`. Commands print to `out` themselves; that all
+// of it has arrived is seen to here, as is that an error names the file it is about.
 int RunProgram(const Program& program, absl::Span<const std::string> words, std::ostream& out,
                std::ostream& err);
 

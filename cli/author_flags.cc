@@ -6,6 +6,11 @@
 #include "core/base/status.h"
 
 namespace onward {
+namespace {
+
+constexpr double kMostClasses = 10000000;
+
+}  // namespace
 
 std::vector<Flag> AuthorFlags() {
   return {
@@ -23,7 +28,8 @@ std::vector<Flag> AuthorFlags() {
           .Repeated(),
       Flag::Value("freeze", "PATTERN", "do not train these").Repeated(),
       Flag::Number("clip-norm", "X", "scale gradients down to this global norm", 0, 1e30),
-      Flag::Count("head", "N", "replace the last classifier by one with N classes", 1),
+      Flag::Count("head", "N", "replace the last classifier by one with N classes", 1,
+                  kMostClasses),
       Flag::Choice("gradient", {"op", "expanded"},
                    "one Gradient node, or plain operators any runtime executes")
           .Default("op"),
@@ -47,6 +53,11 @@ absl::Status ReadAuthorFlags(const Args& args, AuthorOptions* options) {
   options->label = args.String("label");
   options->output = args.String("train-output");
   return absl::OkStatus();
+}
+
+absl::Status CheckAuthorFlags(const Args& args) {
+  AuthorOptions ignored;
+  return ReadAuthorFlags(args, &ignored);
 }
 
 std::string TwiceNote(const Model& model, const AuthorOptions& options) {

@@ -15,6 +15,8 @@ namespace onward {
 std::vector<Flag> AuthorFlags();
 // `options.loss` keeps its value where --loss is not given.
 absl::Status ReadAuthorFlags(const Args& args, AuthorOptions* options);
+// Only whether they can be read, for Command::check.
+absl::Status CheckAuthorFlags(const Args& args);
 // A note where a loss of logits meets a model that ends in Softmax or Sigmoid; ""
 // otherwise.
 std::string TwiceNote(const Model& model, const AuthorOptions& options);

@@ -178,7 +178,8 @@ Command BenchCommand() {
       Flag::Number("seconds", "S", "how long to measure", 0, 1e6).Default("3"),
       Flag::Count("batch", "N", "where the model leaves it open", 1).Default("1"),
       Flag::Switch("profile", "print time per operator to standard error and write a trace"),
-      Flag::Value("trace", "FILE", "where --profile writes its trace (default MODEL.trace.json)"),
+      Flag::Value("trace", "FILE", "where --profile writes its trace (default MODEL.trace.json)")
+          .Names(FlagNames::kResult),
       Flag::Switch("plan", "print the compiled plan to standard error"),
       Flag::Switch("json", "print one JSON object")};
   for (Flag& f : AuthorFlags()) flags.push_back(std::move(f));
@@ -189,6 +190,7 @@ Command BenchCommand() {
           .example =
               "onward bench model.onnx --mode train --loss cross_entropy --optimizer adamw "
               "--seconds 3 --json",
+          .check = CheckAuthorFlags,
           .run = RunBench};
 }
 

@@ -23,10 +23,12 @@ Command CompareCommand();
 Command BenchCommand();
 Command OpsCommand();
 
-// Set by Ctrl-C (SIGINT, SIGTERM) once WatchInterrupts was called; a second
-// signal ends the process at once.
+// Set by Ctrl-C (SIGINT, SIGTERM) and by a terminal that closes (SIGHUP) once
+// WatchInterrupts was called; a second Ctrl-C ends the process at once.
 const std::atomic<bool>& Interrupted();
 void WatchInterrupts();
+// From now on a pipe that nobody reads any more does not end the process.
+void OutliveReaders();
 
 }  // namespace onward
 

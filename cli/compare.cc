@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "cli/commands.h"
 #include "cli/compare_tensors.h"
+#include "cli/paths.h"
 #include "cli/random_feeds.h"
 #include "cli/tensor_args.h"
 #include "core/base/status.h"
@@ -95,7 +96,9 @@ absl::StatusOr<int> RunCompare(const Args& args) {
     ONWARD_ASSIGN_OR_RETURN(expected, ExpectedIn(other, a.outputs));
   } else {
     ONWARD_ASSIGN_OR_RETURN(Model model_b, ReadModel(other.string()));
-    ONWARD_ASSIGN_OR_RETURN(Graph b, RunnableGraph(model_b));
+    auto graph_b = RunnableGraph(model_b);
+    if (!graph_b.ok()) return Naming(other.string(), graph_b.status());
+    Graph b = *std::move(graph_b);
     if (args.String("values") == "all") {
       std::vector<std::string> common = CommonValues(a, b);
       for (const std::string& v : values) {
@@ -104,7 +107,9 @@ absl::StatusOr<int> RunCompare(const Args& args) {
       values = common;
     }
     ONWARD_ASSIGN_OR_RETURN(feeds, MissingFeeds(a, std::move(feeds)));
-    ONWARD_ASSIGN_OR_RETURN(expected, RunValues(std::move(b), feeds, values));
+    auto values_b = RunValues(std::move(b), feeds, values);
+    if (!values_b.ok()) return Naming(other.string(), values_b.status());
+    expected = *std::move(values_b);
   }
   ONWARD_ASSIGN_OR_RETURN(feeds, MissingFeeds(a, std::move(feeds)));
   ONWARD_ASSIGN_OR_RETURN(TensorMap got, RunValues(std::move(a), feeds, values));
@@ -136,6 +141,7 @@ Command CompareCommand() {
       .arguments = {{"A", "an .onnx file"}, {"B", "another one, or a folder of expected outputs"}},
       .flags = {Flag::Value("input", "NAME=FILE", "an input; random values otherwise")
                     .Short('i')
+                    .Names(FlagNames::kTensor)
                     .Repeated(),
                 Flag::Choice("values", {"outputs", "all"},
                              "outputs, or every value both models have")

@@ -14,7 +14,7 @@
 namespace onward {
 namespace {
 
-constexpr int64_t kMostThreads = 1024;
+constexpr double kMostThreads = 1024;
 
 absl::StatusOr<size_t> ReadSize(const std::string& text) {
   const std::string units = "KMGT";
@@ -39,22 +39,24 @@ absl::StatusOr<size_t> ReadSize(const std::string& text) {
 }  // namespace
 
 Command Computing(Command command) {
-  command.flags.push_back(Flag::Count("threads", "N", "threads to use", 1));
+  command.flags.push_back(Flag::Count("threads", "N", "threads to use", 1, kMostThreads));
   command.flags.push_back(
       Flag::Switch("exact-conv", "no convolution algorithm that rounds more (Winograd)"));
   command.flags.push_back(
       Flag::Value("memory-limit", "SIZE",
                   "bytes a run may use, as in 500M or 2G; values are computed again to fit"));
+  command.check = [check = std::move(command.check)](const Args& args) -> absl::Status {
+    if (args.Has("memory-limit")) {
+      ONWARD_RETURN_IF_ERROR(ReadSize(args.String("memory-limit")).status());
+    }
+    return check ? check(args) : absl::OkStatus();
+  };
   command.run = [run = std::move(command.run)](const Args& args) -> absl::StatusOr<int> {
     if (args.Has("memory-limit")) {
       ONWARD_ASSIGN_OR_RETURN(const size_t limit, ReadSize(args.String("memory-limit")));
       SetMemoryLimit(limit);
     }
-    if (args.Has("threads") && args.Int("threads") > kMostThreads) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("--threads ", args.Int("threads"), ": at most ", kMostThreads));
-    }
-    if (args.Has("threads")) SetThreads(static_cast<int>(args.Int("threads")));
+    if (args.Has("threads")) SetThreads(args.SmallInt("threads"));
     UseExactConvolutions(args.Has("exact-conv"));
     return run(args);
   };

@@ -9,6 +9,7 @@
 #include "absl/strings/str_split.h"
 #include "autograd/differentiate.h"
 #include "cli/commands.h"
+#include "cli/write_checked.h"
 #include "core/base/status.h"
 #include "core/graph/infer.h"
 #include "core/graph/inline.h"
@@ -21,6 +22,8 @@
 
 namespace onward {
 namespace {
+
+constexpr double kHighestOrder = 16;  // graphs grow with each
 
 // The graph as it is written: functions inlined, opset at least 18.
 absl::StatusOr<Graph> WritableGraph(const Graph& graph) {
@@ -69,7 +72,7 @@ absl::StatusOr<int> RunExport(const Args& args) {
   } else {
     out = InferenceOnly(model);
   }
-  ONWARD_RETURN_IF_ERROR(WriteModel(out, args.String("output")));
+  ONWARD_RETURN_IF_ERROR(WriteChecked(out, args.String("output")));
   std::cout << args.String("output") << ": written\n";
   return 0;
 }
@@ -118,7 +121,7 @@ absl::StatusOr<int> RunGradient(const Args& args) {
   Prune(&graph, wanted);
   const Model out =
       InferenceOnly(RebuildLike(model, graph, std::max(model.ir_version(), kWrittenIr)));
-  ONWARD_RETURN_IF_ERROR(WriteModel(out, args.String("output")));
+  ONWARD_RETURN_IF_ERROR(WriteChecked(out, args.String("output")));
   std::cout << args.String("output") << ": outputs";
   for (const std::string& name : results) std::cout << " " << name;
   std::cout << "\n";
@@ -132,10 +135,15 @@ Command ExportCommand() {
       .name = "export",
       .summary = "writes the plain inference model with the trained weights",
       .arguments = {{"MODEL", "a trained model"}},
-      .flags = {Flag::Value("output", "OUT", "the file to write").Short('o').Required(),
+      .flags = {Flag::Value("output", "OUT", "the file to write")
+                    .Short('o')
+                    .Names(FlagNames::kResult)
+                    .Required(),
+                OverwriteFlag(),
                 Flag::Value(
                     "like", "ORIGINAL",
-                    "put the weights into a copy of this file (its opset, names and bytes kept)"),
+                    "put the weights into a copy of this file (its opset, names and bytes kept)")
+                    .Names(FlagNames::kModel),
                 Flag::Switch("portable-step",
                              "write the training step as plain ONNX operators instead")},
       .example = "onward export trained.onnx -o model.onnx --like original.onnx",
@@ -150,8 +158,13 @@ Command GradientCommand() {
       .flags = {Flag::Value("of", "Y", "the value to differentiate (summed if it is not a scalar)")
                     .Required(),
                 Flag::Value("wrt", "A,B", "inputs, initializers or inner values").Required(),
-                Flag::Count("order", "K", "2 differentiates each gradient again", 1).Default("1"),
-                Flag::Value("output", "OUT", "the file to write").Short('o').Required()},
+                Flag::Count("order", "K", "2 differentiates each gradient again", 1, kHighestOrder)
+                    .Default("1"),
+                Flag::Value("output", "OUT", "the file to write")
+                    .Short('o')
+                    .Names(FlagNames::kResult)
+                    .Required(),
+                OverwriteFlag()},
       .example = "onward gradient model.onnx --of y --wrt x,fc1.weight -o gradient.onnx",
       .run = RunGradient};
 }

@@ -14,6 +14,7 @@
 #include "core/graph/infer.h"
 #include "core/graph/inline.h"
 #include "core/onnx_io/model.h"
+#include "trainer/class_labels.h"
 #include "trainer/jsonl.h"
 #include "training_info/author.h"
 #include "training_info/author_graphs.h"
@@ -32,7 +33,8 @@ struct Facts {
   int64_t parameter_bytes = 0;
   int64_t activation_bytes = 0;  // of values with a known shape
   std::vector<std::string> trainable;
-  std::string blocked;  // why gradients cannot be derived; "" if they can
+  std::vector<std::string> classes;  // what the file calls its classes, if it does
+  std::string blocked;               // why gradients cannot be derived; "" if they can
 };
 
 std::string OpName(const Node& node) {
@@ -43,6 +45,7 @@ absl::StatusOr<Facts> Gather(const Model& model) {
   Facts facts;
   ONWARD_ASSIGN_OR_RETURN(facts.spec, ImportTraining(model));
   for (const Node& node : facts.spec.inference.nodes) ++facts.operators[OpName(node)];
+  if (auto classes = StoredClasses(model); classes.ok()) facts.classes = *std::move(classes);
   // What make-trainable would find.
   facts.graph = facts.spec.inference;
   LiftConstants(&facts.graph);
@@ -130,6 +133,7 @@ void PrintText(const Model& model, const Facts& f) {
   std::cout << "parameters: " << f.parameters << " (" << Bytes(f.parameter_bytes)
             << ")\noperators\n";
   for (const auto& [op, n] : f.operators) std::cout << absl::StrFormat("  %5d x %s\n", n, op);
+  if (!f.classes.empty()) std::cout << "classes: " << absl::StrJoin(f.classes, ", ") << "\n";
   PrintTraining(model, f.spec);
   std::cout << "would train: " << f.trainable.size() << " initializers\n";
   for (const std::string& name : f.trainable) {
@@ -185,6 +189,7 @@ void PrintJson(const Model& model, const Facts& f) {
         auto s = f.spec.StateVariables();
         return std::vector<std::string>(s.begin(), s.end());
       }()));
+  w.Key("classes").Values(f.classes);
   w.Key("trainable").Values(f.trainable).Field("gradient_blocked", f.blocked);
   w.Field("memory_bytes", f.parameter_bytes + f.activation_bytes).EndObject();
   std::cout << w.text() << "\n";

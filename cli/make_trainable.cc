@@ -5,7 +5,9 @@
 #include "absl/strings/str_cat.h"
 #include "cli/author_flags.h"
 #include "cli/commands.h"
+#include "cli/write_checked.h"
 #include "core/base/status.h"
+#include "trainer/class_labels.h"
 #include "trainer/jsonl.h"
 
 namespace onward {
@@ -17,10 +19,13 @@ absl::StatusOr<int> RunMakeTrainable(const Args& args) {
   ONWARD_RETURN_IF_ERROR(ReadAuthorFlags(args, &options));
   options.seed = static_cast<uint64_t>(args.Int("seed"));
   options.free_batch = args.Has("free-batch");
+  // A new head is one for other classes.
+  if (args.Has("head")) StoreClasses({}, &model);
   ONWARD_ASSIGN_OR_RETURN(AuthorResult result, MakeTrainable(model, options));
+  result.model.set_path(model.path());
   if (const std::string note = TwiceNote(model, options); !note.empty())
     result.notes.push_back(note);
-  ONWARD_RETURN_IF_ERROR(WriteModel(result.model, args.String("output")));
+  ONWARD_RETURN_IF_ERROR(WriteChecked(result.model, args.String("output")));
   if (args.Has("json")) {
     JsonWriter w;
     w.BeginObject().Field("output", args.String("output")).Key("trained").Values(result.trained);
@@ -38,8 +43,11 @@ absl::StatusOr<int> RunMakeTrainable(const Args& args) {
 }  // namespace
 
 Command MakeTrainableCommand() {
-  std::vector<Flag> flags = {
-      Flag::Value("output", "OUT", "the trainable model").Short('o').Required()};
+  std::vector<Flag> flags = {Flag::Value("output", "OUT", "the trainable model")
+                                 .Short('o')
+                                 .Names(FlagNames::kResult)
+                                 .Required(),
+                             OverwriteFlag()};
   for (Flag& f : AuthorFlags()) flags.push_back(std::move(f));
   flags.push_back(Flag::Count("seed", "S", "of new weights", 0).Default("0"));
   flags.push_back(Flag::Switch("free-batch", "make a fixed batch size variable"));
@@ -51,6 +59,7 @@ Command MakeTrainableCommand() {
           .example =
               "onward make-trainable model.onnx -o trainable.onnx --loss cross_entropy --optimizer "
               "adamw:lr=1e-3",
+          .check = CheckAuthorFlags,
           .run = RunMakeTrainable};
 }
 

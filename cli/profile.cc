@@ -2,12 +2,11 @@
 #include "cli/profile.h"
 
 #include <algorithm>
-#include <fstream>
 #include <ostream>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "core/onnx_io/atomic_file.h"
 #include "trainer/jsonl.h"
 
 namespace onward {
@@ -48,10 +47,7 @@ absl::Status Profile::WriteTrace(const std::string& path) const {
     at += microseconds;
   }
   w.EndArray().EndObject();
-  std::ofstream file(path);
-  file << w.text() << "\n";
-  file.close();
-  return file ? absl::OkStatus() : absl::UnavailableError(absl::StrCat("cannot write ", path));
+  return WriteFileAtomically(path, w.text() + "\n");
 }
 
 }  // namespace onward

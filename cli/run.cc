@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "cli/commands.h"
 #include "cli/tensor_args.h"
+#include "cli/write_checked.h"
 #include "core/base/status.h"
 #include "core/device/cpu.h"
 #include "trainer/jsonl.h"
@@ -14,6 +15,8 @@
 
 namespace onward {
 namespace {
+
+constexpr double kMostEntries = 1000000;
 
 void PrintOutputs(const TensorMap& outputs, bool json) {
   for (const auto& [name, tensor] : outputs) {
@@ -28,6 +31,13 @@ void PrintOutputs(const TensorMap& outputs, bool json) {
       w.Key("values").Values(*values);
     std::cout << w.EndObject().text() << "\n";
   }
+}
+
+// What output files must not replace.
+std::vector<std::string> NamedFiles(const Args& args) {
+  std::vector<std::string> files = args.All("input");
+  files.push_back(args.Argument("MODEL"));
+  return files;
 }
 
 absl::StatusOr<int> RunRun(const Args& args) {
@@ -56,7 +66,7 @@ absl::StatusOr<int> RunRun(const Args& args) {
   auto outputs = session.Run(feeds, nullptr, run);
   if (!outputs.ok()) return Annotate(outputs.status(), absl::StrCat("'", model.path(), "'"));
   if (args.Has("output-dir"))
-    ONWARD_RETURN_IF_ERROR(WriteOutputs(*outputs, args.String("output-dir")));
+    ONWARD_RETURN_IF_ERROR(WriteOutputs(*outputs, args.String("output-dir"), NamedFiles(args)));
   if (!args.Has("output-dir") || args.Has("json")) PrintOutputs(*outputs, args.Has("json"));
   return 0;
 }
@@ -66,7 +76,7 @@ absl::StatusOr<int> RunStep(const Args& args) {
   ONWARD_ASSIGN_OR_RETURN(Model model, ReadModel(args.Argument("MODEL")));
   ONWARD_ASSIGN_OR_RETURN(std::unique_ptr<TrainingModel> training,
                           TrainingModel::Create(std::move(model), CpuDevice()));
-  const int entry = args.Has("entry") ? static_cast<int>(args.Int("entry")) : -1;
+  const int entry = args.Has("entry") ? args.SmallInt("entry") : -1;
   if (entry >= training->entries()) {
     return absl::InvalidArgumentError(absl::StrCat(
         "--entry ", entry, ": the model has ", training->entries(), " training entries (from 0)"));
@@ -83,8 +93,11 @@ absl::StatusOr<int> RunStep(const Args& args) {
                       absl::StrCat("'", training->model().path(), "', step ", i + 1));
     outputs = *std::move(result);
   }
-  if (args.Has("output-dir"))
-    ONWARD_RETURN_IF_ERROR(WriteOutputs(outputs, args.String("output-dir")));
+  if (args.Has("output-dir")) {
+    std::vector<std::string> files = NamedFiles(args);
+    if (args.Has("output")) files.push_back(args.String("output"));
+    ONWARD_RETURN_IF_ERROR(WriteOutputs(outputs, args.String("output-dir"), files));
+  }
   if (!args.Has("output-dir") || args.Has("json")) PrintOutputs(outputs, args.Has("json"));
   if (args.Has("output")) {
     ONWARD_ASSIGN_OR_RETURN(Model out, training->Export());
@@ -102,6 +115,7 @@ Command RunCommand() {
       .arguments = {{"MODEL", "an .onnx file"}},
       .flags = {Flag::Value("input", "NAME=FILE", "an input: .npy, TensorProto .pb or a literal")
                     .Short('i')
+                    .Names(FlagNames::kTensor)
                     .Repeated(),
                 Flag::Value("output-dir", "DIR", "write each output as DIR/<output>.npy"),
                 Flag::Switch("json", "print one JSON object per output")},
@@ -114,16 +128,21 @@ Command StepCommand() {
       .name = "step",
       .summary = "runs training steps exactly as the file's training_info says",
       .arguments = {{"MODEL", "an .onnx file with training_info"}},
-      .flags =
-          {Flag::Value("input", "NAME=FILE", "an input of the training graph")
-               .Short('i')
-               .Repeated(),
-           Flag::Count("n", "N", "how many steps", 0).Short('n').Default("1"),
-           Flag::Count("entry", "K", "run this entry only (from 0); all in order otherwise", 0),
-           Flag::Switch("initialize", "run the initialization graphs first"),
-           Flag::Value("output", "OUT", "write the model with its updated initializers").Short('o'),
-           Flag::Value("output-dir", "DIR", "write the last step's outputs as DIR/<output>.npy"),
-           Flag::Switch("json", "print one JSON object per output")},
+      .flags = {Flag::Value("input", "NAME=FILE", "an input of the training graph")
+                    .Short('i')
+                    .Names(FlagNames::kTensor)
+                    .Repeated(),
+                Flag::Count("n", "N", "how many steps", 0).Short('n').Default("1"),
+                Flag::Count("entry", "K", "run this entry only (from 0); all in order otherwise", 0,
+                            kMostEntries),
+                Flag::Switch("initialize", "run the initialization graphs first"),
+                Flag::Value("output", "OUT", "write the model with its updated initializers")
+                    .Short('o')
+                    .Names(FlagNames::kResult),
+                OverwriteFlag(),
+                Flag::Value("output-dir", "DIR",
+                            "write the last step's outputs as DIR/<output>.npy"),
+                Flag::Switch("json", "print one JSON object per output")},
       .example = "onward step trainable.onnx --input x=x.npy --input label=y.npy -n 10 -o out.onnx",
       .run = RunStep};
 }

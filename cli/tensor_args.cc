@@ -14,6 +14,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "cli/paths.h"
 #include "core/base/status.h"
 #include "core/onnx_io/tensor_file.h"
 #include "trainer/dataset.h"
@@ -55,6 +56,10 @@ absl::StatusOr<Tensor> ParseLiteral(const std::string& text, const NamedType& in
 
 }  // namespace
 
+bool IsTensorFile(const std::string& value) {
+  return absl::EndsWith(value, ".npy") || absl::EndsWith(value, ".pb");
+}
+
 absl::StatusOr<Tensor> ReadTensor(const std::string& path) {
   if (absl::EndsWith(path, ".pb")) return ReadTensorFile(path);
   return ReadNpy(path);
@@ -85,8 +90,8 @@ absl::StatusOr<TensorMap> ParseTensorArguments(const std::vector<std::string>& a
       return absl::InvalidArgumentError(absl::StrCat(
           "--input ", argument, ": no such input; the inputs are ", InputNames(inputs)));
     }
-    const bool file = absl::EndsWith(value, ".npy") || absl::EndsWith(value, ".pb");
-    ONWARD_ASSIGN_OR_RETURN(Tensor tensor, file ? ReadTensor(value) : ParseLiteral(value, *input));
+    ONWARD_ASSIGN_OR_RETURN(Tensor tensor,
+                            IsTensorFile(value) ? ReadTensor(value) : ParseLiteral(value, *input));
     const DType wanted = input->type.dtype;
     if (wanted != DType::kUndefined && wanted != tensor.dtype()) {
       auto converted = ConvertTensor(tensor, wanted);
@@ -128,13 +133,15 @@ std::string FileNameFor(const std::string& value) {
   return name.empty() || name[0] == '.' ? "_" + name : name;
 }
 
-absl::Status WriteOutputs(const TensorMap& outputs, const std::string& folder) {
+absl::Status WriteOutputs(const TensorMap& outputs, const std::string& folder,
+                          const std::vector<std::string>& files) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error)
     return absl::InvalidArgumentError(
         absl::StrCat("cannot create folder '", folder, "': ", error.message()));
   std::set<std::string> taken;
+  std::vector<std::pair<std::string, const Tensor*>> planned;
   for (const auto& [name, tensor] : outputs) {
     const std::string wanted = FileNameFor(name);
     std::string file = wanted;
@@ -143,9 +150,10 @@ absl::Status WriteOutputs(const TensorMap& outputs, const std::string& folder) {
       std::cerr << "note: output '" << name << "' is written as " << file << ".npy, since "
                 << wanted << ".npy is another\n";
     }
-    ONWARD_RETURN_IF_ERROR(
-        WriteNpy((std::filesystem::path(folder) / (file + ".npy")).string(), tensor));
+    planned.emplace_back((std::filesystem::path(folder) / (file + ".npy")).string(), &tensor);
+    ONWARD_RETURN_IF_ERROR(RefuseToReplace(planned.back().first, files));
   }
+  for (const auto& [path, tensor] : planned) ONWARD_RETURN_IF_ERROR(WriteNpy(path, *tensor));
   return absl::OkStatus();
 }
 

@@ -20,6 +20,9 @@ absl::StatusOr<TensorMap> ParseTensorArguments(const std::vector<std::string>& a
                                                const std::vector<NamedType>& inputs,
                                                const std::vector<NamedType>& overridable = {});
 
+// Whether a tensor argument's value is the name of a file, not a literal.
+bool IsTensorFile(const std::string& value);
+
 // .npy or .pb, by extension.
 absl::StatusOr<Tensor> ReadTensor(const std::string& path);
 
@@ -30,8 +33,10 @@ std::string Summary(const Tensor& tensor);
 // becomes '_'; the first 200 of them.
 std::string FileNameFor(const std::string& value);
 
-// Writes each as DIR/<name>.npy; a name that is taken gets a number, with a note.
-absl::Status WriteOutputs(const TensorMap& outputs, const std::string& folder);
+// Writes each as DIR/<name>.npy; a name that is taken gets a number, with a note. None is
+// written over one of `files`, which the command reads or writes (NAME=FILE, or FILE).
+absl::Status WriteOutputs(const TensorMap& outputs, const std::string& folder,
+                          const std::vector<std::string>& files);
 
 }  // namespace onward
 

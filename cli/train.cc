@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // onward train, onward eval.
-#include <unistd.h>
-
 #include <cmath>
 #include <filesystem>
 #include <iostream>
@@ -15,6 +13,7 @@
 #include "core/base/parallel.h"
 #include "core/base/status.h"
 #include "core/device/cpu.h"
+#include "trainer/class_labels.h"
 #include "trainer/jsonl.h"
 #include "trainer/loop.h"
 #include "training_info/author_graphs.h"
@@ -24,6 +23,7 @@ namespace onward {
 namespace {
 
 constexpr char kDefaultBatch[] = "64";
+constexpr double kMostEpochs = 1e9;
 
 absl::StatusOr<std::shared_ptr<const Dataset>> OpenData(const std::string& spec, Split split) {
   ONWARD_ASSIGN_OR_RETURN(std::unique_ptr<Dataset> data, ParseDataSpec(spec, split));
@@ -45,11 +45,13 @@ absl::StatusOr<Model> TrainableModel(const Args& args, const Dataset& data, int6
     return absl::InvalidArgumentError(absl::StrCat("'", model.path(), "' has no outputs"));
   options.output = args.String("train-output");
   options.loss = DefaultLoss(graph, options.output.empty() ? graph.outputs[0].name : options.output,
-                             data.classes());
+                             DistinctClasses(data));
   ONWARD_RETURN_IF_ERROR(ReadAuthorFlags(args, &options));
   options.seed = static_cast<uint64_t>(args.Int("seed"));
   const int64_t fixed = FixedBatch(graph);
   options.free_batch = fixed > 0 && fixed != batch;
+  // A new head is one for other classes.
+  if (args.Has("head")) StoreClasses({}, &model);
   ONWARD_ASSIGN_OR_RETURN(AuthorResult result, MakeTrainable(model, options));
   if (!args.Has("quiet")) {
     for (const std::string& note : result.notes) std::cerr << "note: " << note << "\n";
@@ -120,24 +122,6 @@ void PrintResult(const Args& args, const TrainResult& r) {
   if (!args.String("report").empty()) std::cout << "report: " << args.String("report") << "\n";
 }
 
-// Hours of training are no time to find out that the result has no place to go.
-absl::Status CheckCanWrite(const std::string& flag, const std::string& path) {
-  if (path.empty()) return absl::OkStatus();
-  std::filesystem::path folder = std::filesystem::path(path).parent_path();
-  if (folder.empty()) folder = ".";
-  std::error_code error;
-  if (std::filesystem::is_directory(path, error)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(flag, " '", path, "' is a folder, expected a file"));
-  }
-  if (!std::filesystem::is_directory(folder, error) || access(folder.c_str(), W_OK) != 0) {
-    return absl::InvalidArgumentError(absl::StrCat(flag, " '", path, "': the folder '",
-                                                   folder.string(),
-                                                   "' does not exist or cannot be written"));
-  }
-  return absl::OkStatus();
-}
-
 // The command that goes on where this one was stopped.
 std::string ResumeCommand(const Args& args) {
   std::string line = absl::StrCat("onward train ", args.Argument("MODEL"));
@@ -148,16 +132,37 @@ std::string ResumeCommand(const Args& args) {
   return absl::StrCat(line, " --resume -o ", args.String("output"));
 }
 
-absl::StatusOr<int> RunTrain(const Args& args) {
-  WatchInterrupts();
+// What stands at OUT is somebody's work: it goes on or goes away only when asked to.
+absl::Status CheckTrainFlags(const Args& args) {
   const std::string output = args.String("output");
-  ONWARD_RETURN_IF_ERROR(CheckCanWrite("-o", output));
-  ONWARD_RETURN_IF_ERROR(CheckCanWrite("--report", args.String("report")));
-  const bool resume = args.Has("resume");
-  if (resume && !std::filesystem::exists(output)) {
+  std::error_code error;
+  const bool exists = std::filesystem::exists(output, error);
+  if (args.Has("resume") && args.Has("overwrite")) {
+    return absl::InvalidArgumentError(
+        "--resume goes on with OUT and --overwrite begins anew: choose one");
+  }
+  if (args.Has("resume") && !exists) {
     return absl::NotFoundError(
         absl::StrCat("--resume: '", output, "' does not exist yet; leave --resume out to start"));
   }
+  if (exists && std::filesystem::is_regular_file(output, error) && !args.Has("resume") &&
+      !args.Has("overwrite")) {
+    return absl::AlreadyExistsError(
+        absl::StrCat("'", output,
+                     "' exists already: --resume goes on where it left off, "
+                     "--overwrite replaces it, another -o keeps it"));
+  }
+  if (args.Has("resume") && args.Has("initialize")) {
+    return absl::InvalidArgumentError("--initialize would throw away what --resume continues");
+  }
+  return CheckAuthorFlags(args);
+}
+
+absl::StatusOr<int> RunTrain(const Args& args) {
+  WatchInterrupts();
+  OutliveReaders();
+  const std::string output = args.String("output");
+  const bool resume = args.Has("resume");
   ONWARD_ASSIGN_OR_RETURN(std::shared_ptr<const Dataset> data,
                           OpenData(args.String("data"), Split::kTrain));
   std::shared_ptr<const Dataset> eval;
@@ -194,11 +199,7 @@ absl::StatusOr<int> RunTrain(const Args& args) {
   ONWARD_ASSIGN_OR_RETURN(std::unique_ptr<TrainingModel> training,
                           TrainingModel::Create(std::move(model), CpuDevice()));
   if (!resume) training->set_random({options.seed, 0});
-  if (args.Has("initialize")) {
-    if (resume)
-      return absl::InvalidArgumentError("--initialize would throw away what --resume continues");
-    ONWARD_RETURN_IF_ERROR(training->Initialize());
-  }
+  if (args.Has("initialize")) ONWARD_RETURN_IF_ERROR(training->Initialize());
   options.steps = args.Has("steps") ? args.Int("steps") : 0;
   options.epochs = args.Int("epochs");
   options.save_every = args.Has("save-every") ? args.Int("save-every") : 0;
@@ -209,6 +210,10 @@ absl::StatusOr<int> RunTrain(const Args& args) {
   options.settings = Settings(args, *data, options);
   ONWARD_ASSIGN_OR_RETURN(TrainResult result,
                           Train(training.get(), data, eval, options, &Interrupted()));
+  if (result.interrupted && !result.saved) {
+    std::cerr << "stopped before the first step was done; nothing is written\n";
+    return 1;
+  }
   PrintResult(args, result);
   if (result.interrupted) {
     std::cerr << "stopped at step " << result.steps << "; everything is saved. Continue with:\n  "
@@ -216,6 +221,10 @@ absl::StatusOr<int> RunTrain(const Args& args) {
     return 1;
   }
   return 0;
+}
+
+absl::Status CheckEvalFlags(const Args& args) {
+  return args.Has("loss") ? ParseLoss(args.String("loss")).status() : absl::OkStatus();
 }
 
 absl::StatusOr<int> RunEval(const Args& args) {
@@ -229,11 +238,13 @@ absl::StatusOr<int> RunEval(const Args& args) {
       args.Has("train-output") ? args.String("train-output") : model.Metadata(kMetaOutput);
   options.batch = args.Int("batch");
   options.loss = StoredLoss(model);
+  ONWARD_ASSIGN_OR_RETURN(options.classes, StoredClasses(model));
   if (args.Has("loss")) {
     ONWARD_ASSIGN_OR_RETURN(options.loss, ParseLoss(args.String("loss")));
   }
   ONWARD_ASSIGN_OR_RETURN(std::unique_ptr<Evaluator> evaluator,
                           Evaluator::Create(std::move(graph), data, options));
+  if (!evaluator->note().empty()) std::cerr << "note: " << evaluator->note() << "\n";
   ONWARD_ASSIGN_OR_RETURN(Evaluation e, evaluator->Run(nullptr, &Interrupted()));
   const bool classes = !std::isnan(e.accuracy);
   if (args.Has("json")) {
@@ -263,20 +274,28 @@ absl::StatusOr<int> RunEval(const Args& args) {
 Command TrainCommand() {
   std::vector<Flag> flags = {
       Flag::Value("data", "SPEC", "training data; see `onward eval --help` for the forms")
+          .Names(FlagNames::kData)
           .Required(),
-      Flag::Value("output", "OUT", "the trained model, also the checkpoint").Short('o').Required(),
-      Flag::Value("eval", "SPEC", "data to evaluate on after each epoch"),
-      Flag::Count("epochs", "N", "passes over the data", 1).Default("1"),
+      Flag::Value("output", "OUT",
+                  "the trained model, also the checkpoint: saved after each epoch and every 10 "
+                  "minutes")
+          .Short('o')
+          .Names(FlagNames::kResult)
+          .Required(),
+      Flag::Value("eval", "SPEC", "data to evaluate on after each epoch").Names(FlagNames::kData),
+      Flag::Count("epochs", "N", "passes over the data", 1, kMostEpochs).Default("1"),
       Flag::Count("steps", "N", "steps in all (resumed ones included) instead of epochs", 1),
       Flag::Count("batch", "N", "examples per step", 1).Default(kDefaultBatch),
       Flag::Count("seed", "S", "of shuffling, dropout and new weights", 0).Default("0"),
       Flag::Switch("resume", "continue where OUT left off"),
+      Flag::Switch("overwrite",
+                   "begin anew although OUT exists; it stays until the first save of this run"),
       Flag::Switch("initialize", "start from newly drawn weights (the file's initialization)"),
       Flag::Switch("no-shuffle", "take examples in their order"),
-      Flag::Count("save-every", "N", "write OUT every N steps", 1),
+      Flag::Count("save-every", "N", "write OUT every N steps too", 1),
       Flag::Count("eval-every", "N", "evaluate every N steps instead of each epoch", 1),
-      Flag::Value("report", "FILE.html", "write a report"),
-      Flag::Value("log", "FILE.jsonl", "write one JSON object per step"),
+      Flag::Value("report", "FILE.html", "write a report").Names(FlagNames::kResult),
+      Flag::Value("log", "FILE.jsonl", "write one JSON object per step").Names(FlagNames::kLog),
       Flag::Switch("quiet", "no progress"),
       Flag::Switch("json", "print one JSON object at the end")};
   for (Flag& f : AuthorFlags()) flags.push_back(std::move(f));
@@ -287,6 +306,7 @@ Command TrainCommand() {
           .example =
               "onward train model.onnx --data mnist:DIR --eval mnist:DIR -o trained.onnx --epochs "
               "2 --report report.html",
+          .check = CheckTrainFlags,
           .run = RunTrain};
 }
 
@@ -296,7 +316,7 @@ Command EvalCommand() {
       .summary = "loss and accuracy (or error) over a data set",
       .arguments = {{"MODEL", "an .onnx file"}},
       .flags =
-          {Flag::Value("data", "SPEC", DataSpecHelp()).Required(),
+          {Flag::Value("data", "SPEC", DataSpecHelp()).Names(FlagNames::kData).Required(),
            Flag::Value(
                "loss", "LOSS",
                "which loss to report; by default the one it was trained with, or from the labels"),
@@ -305,6 +325,7 @@ Command EvalCommand() {
            Flag::Number("at-least", "A", "exit 1 if the accuracy (0 to 1) is below this", 0, 1),
            Flag::Switch("json", "print one JSON object")},
       .example = "onward eval model.onnx --data mnist:DIR",
+      .check = CheckEvalFlags,
       .run = RunEval};
 }
 

@@ -16,7 +16,7 @@ run $onward make-trainable $out/cnn.onnx -o $out/trainable.onnx --loss cross_ent
   --optimizer adamw:lr=2e-3 --schedule cosine:warmup=100,total=1874
 
 say "3. Train on MNIST, stop half way"
-run $onward train $out/trainable.onnx --data digits -o $out/mnist.onnx --steps 937 --eval digits
+run $onward train $out/trainable.onnx --data digits -o $out/mnist.onnx --overwrite --steps 937 --eval digits
 
 say "4. Resume from the .onnx file itself; write a report"
 run $onward train $out/trainable.onnx --data digits -o $out/mnist.onnx --steps 1874 --resume --eval digits \
@@ -28,7 +28,7 @@ run $onward eval $out/mnist-inference.onnx --data digits --at-least 0.985
 
 say "6. Fine-tune that model on Fashion-MNIST with a new head (asked for: 88 %)"
 run $onward train $out/mnist-inference.onnx --head 10 --optimizer adamw:lr=2e-3 \
-  --schedule cosine:warmup=100,total=2811 --data fashion --eval fashion --epochs 3 -o $out/fashion.onnx \
+  --schedule cosine:warmup=100,total=2811 --data fashion --eval fashion --epochs 3 -o $out/fashion.onnx --overwrite \
   --report $out/fashion-report.html
 run $onward export $out/fashion.onnx -o $out/fashion-inference.onnx
 run $onward eval $out/fashion-inference.onnx --data fashion --at-least 0.88

@@ -2,8 +2,8 @@
 // Models to files.
 #include "absl/strings/str_cat.h"
 #include "core/base/status.h"
-#include "core/onnx_io/embed.h"
 #include "core/onnx_io/atomic_file.h"
+#include "core/onnx_io/embed.h"
 #include "core/onnx_io/model.h"
 #include "onnx/onnx_pb.h"
 

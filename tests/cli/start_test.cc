@@ -41,10 +41,10 @@ TEST(Refusals, ComeBeforeAnythingIsLost) {
   ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
   ExpectRefusal("run " + model + " -i " + pipe, "pipe or device");
   ExpectRefusal("eval " + model + " --data csv:/dev/zero?label=0", "pipe or device");
-  ExpectRefusal("run " + model + " -i " + pipe + " --threads 100000", "at most 1024");
+  ExpectRefusal("run " + model + " -i " + pipe + " --threads 100000", "an integer in [1, 1024]");
   ExpectRefusal("bench " + model + " --mode infer --batch 1000000000", "memory");
   const std::string train = "train " + model + " --data digits --steps 1 ";
-  ExpectRefusal(train + "-o " + scratch.folder() + "/none/x.onnx", "cannot be written");
+  ExpectRefusal(train + "-o " + scratch.folder() + "/none/x.onnx", "does not exist");
   ExpectRefusal(train + "-o " + scratch.folder(), "is a folder");
   ExpectRefusal(train + "-o " + scratch.Path("x.onnx") + " --report /none/r.html", "--report");
 }

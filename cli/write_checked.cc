@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/write_checked.h"
+
+#include "absl/strings/str_cat.h"
+#include "core/base/status.h"
+#include "training_info/validate.h"
+
+namespace onward {
+
+absl::Status WriteChecked(const Model& model, const std::string& path) {
+  const auto refused = [&](const absl::Status& status) {
+    return Annotate(status, absl::StrCat("'", model.path(), "': '", path,
+                                         "' would be broken and is not written"));
+  };
+  auto findings = CheckModel(model);
+  if (!findings.ok()) return refused(findings.status());
+  if (!findings->empty()) return refused(FindingsToStatus(*findings));
+  return WriteModel(model, path);
+}
+
+Flag OverwriteFlag() {
+  return Flag::Switch("overwrite", "let OUT replace the model it is made from");
+}
+
+}  // namespace onward

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// Models made from models: written only if `onward check` has nothing to say of them.
+#ifndef ONWARD_CLI_WRITE_CHECKED_H_
+#define ONWARD_CLI_WRITE_CHECKED_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "cli/args.h"
+#include "core/onnx_io/model.h"
+
+namespace onward {
+
+// Nothing is written where CheckModel has findings; the error holds them all.
+absl::Status WriteChecked(const Model& model, const std::string& path);
+
+// --overwrite of commands whose -o may replace the model they read. Any other file at
+// that place they replace without being asked, as converters do.
+Flag OverwriteFlag();
+
+}  // namespace onward
+
+#endif  // ONWARD_CLI_WRITE_CHECKED_H_
