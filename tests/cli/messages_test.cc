@@ -36,7 +36,7 @@ class MessagesTest : public ::testing::Test {
     ASSERT_TRUE(WriteNpy(Path("l.npy"), Tensor::Zeros(DType::kInt64, {2})).ok());
   }
   void Write(const std::string& name, const Model& model) {
-    ASSERT_TRUE(WriteModel(model, Path(name)).ok());
+    scratch_.Write(name, Bytes(model));
   }
   std::string Path(const std::string& name) const { return scratch_.Path(name); }
   std::string Data() const { return "--data 'csv:" + Path("d.csv") + "?label=label' "; }
