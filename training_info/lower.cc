@@ -11,6 +11,7 @@
 #include "core/graph/inline.h"
 #include "core/graph/recognise.h"
 #include "core/graph/verify.h"
+#include "training_info/export.h"
 #include "training_info/library.h"
 
 namespace onward {
@@ -286,6 +287,12 @@ absl::StatusOr<Graph> RunnableGraph(const Model& model) {
   auto lowered = Lower(graph);
   if (!lowered.ok()) return Annotate(lowered.status(), absl::StrCat("'", model.path(), "'"));
   return lowered;
+}
+
+absl::StatusOr<Graph> WritableGraph(const Graph& graph) {
+  ONWARD_ASSIGN_OR_RETURN(Graph inlined, InlineFunctions(graph));
+  ONWARD_RETURN_IF_ERROR(FindingsToStatus(CheckGraph(inlined)));
+  return RaiseOpset(inlined, kOldestWrittenOpset);
 }
 
 }  // namespace onward

@@ -31,6 +31,9 @@ absl::StatusOr<Graph> ExpandGradients(const Graph& graph);
 // and Momentum, which few runtimes know. What is left is standard operators.
 absl::StatusOr<Graph> InlineOwnFunctions(const Graph& graph, bool optimizers = false);
 
+// The graph as it is written: functions inlined, checked, opset at least 18.
+absl::StatusOr<Graph> WritableGraph(const Graph& graph);
+
 }  // namespace onward
 
 #endif  // ONWARD_TRAINING_INFO_LOWER_H_
