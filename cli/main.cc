@@ -9,6 +9,7 @@
 #include "cli/args.h"
 #include "cli/commands.h"
 #include "cli/compute_flags.h"
+#include "core/base/cpu_features.h"
 
 using onward::Computing;
 
@@ -28,15 +29,15 @@ void SpinBriefly(char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) {
-    std::cerr << "onward: this program needs a CPU with AVX2 and FMA\n";
+  if (const absl::Status usable = onward::CheckCpu(onward::ThisCpu()); !usable.ok()) {
+    std::cerr << "onward: " << usable.message() << "\n";
     return 2;
   }
   if (argc > 2) SpinBriefly(argv);
   const onward::Program program = {
       .name = "onward",
       .summary = "trains ONNX models: inspects, makes trainable, fine-tunes, resumes, exports",
-      .version = "0.1.0",
+      .version = ONWARD_VERSION,
       .commands = {onward::InspectCommand(), onward::CheckCommand(),
                    Computing(onward::RunCommand()), Computing(onward::ScoreCommand()),
                    onward::MakeTrainableCommand(), Computing(onward::StepCommand()),

@@ -9,7 +9,8 @@
 
 namespace onward {
 
-// Lives for the whole process.
+// Lives for the whole process. Where the CPU lacks what kernels need, it has none
+// and Usable() says so.
 const Device& CpuDevice();
 
 // For plans compiled from now on: leave out convolution algorithms that trade
@@ -20,6 +21,7 @@ bool ExactConvolutions();
 // For plans compiled from now on: how many bytes a run may use in all. Zero, the
 // default: three quarters of the machine's memory.
 void SetMemoryLimit(size_t bytes);
+size_t ChosenMemoryLimit();
 
 }  // namespace onward
 

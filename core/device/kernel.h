@@ -170,6 +170,8 @@ class Device {
  public:
   virtual ~Device() = default;
   virtual std::string name() const = 0;
+  // Ok, or why nothing can be computed here.
+  virtual absl::Status Usable() const { return absl::OkStatus(); }
   virtual const KernelTable& kernels() const = 0;
   // A kernel that copies a value from one layout to another.
   virtual absl::StatusOr<Kernel> MakeReorder(DType dtype, const Shape& shape, const Layout& from,

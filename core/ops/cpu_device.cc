@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <atomic>
+#include "core/ops/cpu_device.h"
+
 #include <limits>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -19,8 +21,6 @@ size_t MemoryLimit() {
   const std::optional<uint64_t> bytes = PhysicalMemory();
   return bytes.has_value() ? *bytes / 4 * 3 : std::numeric_limits<size_t>::max();
 }
-
-std::atomic<size_t> chosen_limit = 0;
 
 class Cpu final : public Device {
  public:
@@ -52,7 +52,7 @@ class Cpu final : public Device {
     return PermutedLayout(transposed, nullptr, back);
   }
   size_t memory_limit() const override {
-    const size_t chosen = chosen_limit;
+    const size_t chosen = ChosenMemoryLimit();
     return chosen == 0 ? memory_limit_ : chosen;
   }
 
@@ -61,18 +61,8 @@ class Cpu final : public Device {
   size_t memory_limit_;
 };
 
-std::atomic<bool> exact_convolutions = false;
-
 }  // namespace
 
-void SetMemoryLimit(size_t bytes) { chosen_limit = bytes; }
-
-void UseExactConvolutions(bool exact) { exact_convolutions = exact; }
-bool ExactConvolutions() { return exact_convolutions; }
-
-const Device& CpuDevice() {
-  static const Cpu* const device = new Cpu;
-  return *device;
-}
+std::unique_ptr<const Device> MakeKernelDevice() { return std::make_unique<Cpu>(); }
 
 }  // namespace onward

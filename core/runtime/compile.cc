@@ -472,6 +472,7 @@ std::vector<std::string> WantedOutputs(const Graph& graph, const CompileOptions&
 
 absl::StatusOr<std::shared_ptr<const Plan>> Compile(const Graph& graph,
                                                     const CompileOptions& options) {
+  ONWARD_RETURN_IF_ERROR(options.device->Usable());
   try {
     return Compiler(graph, options).Run();
   } catch (const std::bad_alloc&) {
