@@ -1,31 +1,33 @@
 #!/usr/bin/env bash
 # Onward's front door: installs what is missing, builds, tests, shows.
-#   ./build.sh build            the library and build/onward
+#   ./build.sh build            build/onward and the library, nothing else
 #   ./build.sh test             builds and runs every test
 #   ./build.sh demo             trains, resumes, exports and fine-tunes a model on real images
 #   ./build.sh bench [OUT]      builds and runs benchmarks/run.sh
+#   ./build.sh install PREFIX   builds, and installs program, library, headers and package files
 # ONWARD_CACHE names the folder for third-party builds and data (default ~/.cache/onward).
 set -euo pipefail
 cd "$(dirname "$0")"
 export ONWARD_CACHE=${ONWARD_CACHE:-$HOME/.cache/onward}
 export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1  # clones in other folders share compiled objects
+cmake=$ONWARD_CACHE/venv/bin/cmake
 command=${1:-help}
 [ $# -gt 0 ] && shift
 
-build() {
+build() {  # TARGET...
   tools/setup.sh
-  local cmake=$ONWARD_CACHE/venv/bin/cmake
   echo "== building (build/)"
   [ -f build/build.ninja ] || "$cmake" -S . -B build -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo \
     -DONWARD_CACHE="$ONWARD_CACHE" > build.log 2>&1 || { cat build.log; exit 1; }
   rm -f build.log
-  "$cmake" --build build
+  "$cmake" --build build --target "$@"
 }
 
 case $command in
-  build) build; echo "== ready: build/onward --help" ;;
-  test)  build; echo "== testing"; "$ONWARD_CACHE/venv/bin/ctest" --test-dir build --output-on-failure -j 2 "$@" ;;
-  demo)  build; tools/data.sh; exec tools/demo.sh "$@" ;;
-  bench) build; exec benchmarks/run.sh "$@" ;;
-  *)     sed -n '2,8s/^# \{0,1\}//p' "$0"; [ "$command" = help ] || exit 2 ;;
+  build)   build onward onward_library; echo "== ready: build/onward --help" ;;
+  test)    build all; echo "== testing"; "$ONWARD_CACHE/venv/bin/ctest" --test-dir build --output-on-failure -j 2 "$@" ;;
+  demo)    build onward make_cnn; tools/data.sh; exec tools/demo.sh "$@" ;;
+  bench)   build onward make_cnn; exec benchmarks/run.sh "$@" ;;
+  install) build onward onward_library; exec "$cmake" --install build --prefix "${1:?where to: ./build.sh install PREFIX}" ;;
+  *)       sed -n '2,9s/^# \{0,1\}//p' "$0"; [ "$command" = help ] || exit 2 ;;
 esac

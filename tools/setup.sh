@@ -5,7 +5,7 @@ set -euo pipefail
 cache=${ONWARD_CACHE:?}
 onnx=1.23.2 onednn=2023.2.0 cmake=4.1.2
 packages=(g++ ninja-build ccache git python3 python3-venv libprotobuf-dev protobuf-compiler libabsl-dev libeigen3-dev
-          libgtest-dev libgmock-dev libbenchmark-dev zlib1g-dev libpng-dev libjpeg-dev)
+          libgtest-dev libgmock-dev libbenchmark-dev pkgconf zlib1g-dev libpng-dev libjpeg-dev)
 
 missing=()
 for p in "${packages[@]}"; do

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "onward/author.h"
+
+#include "api/access.h"
+#include "core/base/status.h"
+#include "training_info/author.h"
+
+namespace onward::api {
+namespace {
+
+absl::StatusOr<onward::AuthorOptions> Parsed(const AuthorOptions& options) {
+  onward::AuthorOptions out;
+  ONWARD_ASSIGN_OR_RETURN(out.loss, ParseLoss(options.loss));
+  ONWARD_ASSIGN_OR_RETURN(out.optimizer, ParseOptimizer(options.optimizer));
+  ONWARD_ASSIGN_OR_RETURN(out.schedule, ParseSchedule(options.schedule));
+  out.train = options.train;
+  out.freeze = options.freeze;
+  out.clip_norm = options.clip_norm;
+  out.head_classes = options.head_classes;
+  out.gradient = options.expand_gradient ? GradientForm::kExpanded : GradientForm::kOperator;
+  out.label = options.label;
+  out.output = options.output;
+  out.free_batch = options.free_batch;
+  out.seed = options.seed;
+  return out;
+}
+
+}  // namespace
+
+Result<AuthorResult> MakeTrainable(const Model& model, const AuthorOptions& options) {
+  return Converted<AuthorResult>(
+      [&]() -> absl::StatusOr<onward::AuthorResult> {
+        ONWARD_ASSIGN_OR_RETURN(const onward::AuthorOptions parsed, Parsed(options));
+        return onward::MakeTrainable(Access::FromModel(model), parsed);
+      },
+      [](onward::AuthorResult made) {
+        return AuthorResult{Access::ToModel(std::move(made.model)), std::move(made.trained),
+                            std::move(made.notes)};
+      });
+}
+
+}  // namespace onward::api

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "onward/inference.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "api/access.h"
+#include "core/base/status.h"
+#include "core/device/cpu.h"
+#include "training_info/library.h"
+#include "training_info/lower.h"
+
+namespace onward::api {
+
+struct InferenceSession::Impl {
+  std::string path;
+  std::vector<NamedType> feeds;
+  std::vector<ValueInfo> inputs, outputs;
+  Session session;
+};
+
+InferenceSession::InferenceSession(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+InferenceSession::InferenceSession(InferenceSession&&) noexcept = default;
+InferenceSession& InferenceSession::operator=(InferenceSession&&) noexcept = default;
+InferenceSession::~InferenceSession() = default;
+
+const std::vector<ValueInfo>& InferenceSession::inputs() const { return impl_->inputs; }
+const std::vector<ValueInfo>& InferenceSession::outputs() const { return impl_->outputs; }
+
+Result<InferenceSession> InferenceSession::Create(const Model& model) {
+  return Converted<InferenceSession>(
+      [&]() -> absl::StatusOr<std::unique_ptr<Impl>> {
+        ONWARD_RETURN_IF_ERROR(CpuDevice().Usable());
+        ONWARD_ASSIGN_OR_RETURN(Graph graph, RunnableGraph(Access::FromModel(model)));
+        CompileOptions options;
+        options.device = &CpuDevice();
+        options.operators = &Operators();
+        std::vector<NamedType> feeds = graph.FeedInputs();
+        std::vector<ValueInfo> inputs = ToInfos(feeds), outputs = ToInfos(graph.outputs);
+        return std::unique_ptr<Impl>(new Impl{model.path(), std::move(feeds), std::move(inputs),
+                                              std::move(outputs),
+                                              Session(std::move(graph), std::move(options))});
+      },
+      [](std::unique_ptr<Impl> impl) { return InferenceSession(std::move(impl)); });
+}
+
+namespace {
+
+// Every input is there and fits, and nothing else is.
+absl::Status CheckFeeds(const std::vector<NamedType>& inputs, const onward::TensorMap& feeds) {
+  for (const NamedType& in : inputs) {
+    auto it = feeds.find(in.name);
+    if (it == feeds.end()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("input '", in.name, "' (", in.type.ToString(), ") is missing"));
+    }
+    ONWARD_RETURN_IF_ERROR(CheckFeed(in, it->second));
+  }
+  if (feeds.size() == inputs.size()) return absl::OkStatus();
+  for (const auto& [name, tensor] : feeds) {
+    const auto named = [&](const NamedType& in) { return in.name == name; };
+    if (std::none_of(inputs.begin(), inputs.end(), named)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("the model has no input '", name, "'; inputs() lists what it takes"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+Result<TensorMap> InferenceSession::Run(const TensorMap& feeds) {
+  return Converted<TensorMap>(
+      [&]() -> absl::StatusOr<onward::TensorMap> {
+        const onward::TensorMap own = FromTensors(feeds);
+        const std::string where = absl::StrCat("'", impl_->path, "'");
+        ONWARD_RETURN_IF_ERROR(Annotate(CheckFeeds(impl_->feeds, own), where));
+        auto outputs = impl_->session.Run(own, nullptr);
+        if (!outputs.ok()) return Annotate(outputs.status(), where);
+        return outputs;
+      },
+      ToTensors);
+}
+
+}  // namespace onward::api

@@ -1,0 +1,9 @@
+# The program `onward`, and the two rooms that only it uses.
+onward_room(trainer   DIR trainer        DEPENDS onward_training_info PRIVATE ZLIB::ZLIB PNG::PNG JPEG::JPEG)
+onward_room(cli       DIR cli            DEPENDS onward_trainer)
+
+add_executable(onward cli/main.cc)
+target_link_libraries(onward PRIVATE onward_cli)
+target_compile_definitions(onward PRIVATE ONWARD_VERSION="${PROJECT_VERSION}")
+target_compile_options(onward PRIVATE ${ONWARD_WARNINGS})
+set_target_properties(onward PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR})

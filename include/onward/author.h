@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Turning an inference model into one that carries its training.
+//
+// Threads: MakeTrainable may run on several threads at once.
+#ifndef ONWARD_AUTHOR_H_
+#define ONWARD_AUTHOR_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "onward/model.h"
+#include "onward/status.h"
+
+namespace onward::api {
+
+// The same choices as the flags of `onward make-trainable`, in the same words.
+struct AuthorOptions {
+  std::string loss = "cross_entropy";  // with options: "cross_entropy:ignore_index=-100"
+  std::string optimizer = "adamw";     // "adamw:lr=1e-3,weight_decay=0.01"
+  std::string schedule = "constant";   // "cosine:warmup=100,total=1000"
+  std::vector<std::string> train;      // patterns ('*', '?') of names; none: all weights
+  std::vector<std::string> freeze;     // patterns of names that stay as they are
+  double clip_norm = 0;                // bound on the gradients' global norm; 0: none
+  int64_t head_classes = 0;            // classes of a new last layer; 0: keep the model's
+  bool expand_gradient = false;        // plain operators instead of one Gradient node
+  std::string label = "label";         // the name of the new label input
+  std::string output;                  // what the loss compares with labels; "": the first
+  bool free_batch = false;             // make a fixed batch size variable
+  uint64_t seed = 0;                   // of new weights
+};
+
+struct AuthorResult {
+  Model model;                       // to be written, or opened by TrainingSession
+  std::vector<std::string> trained;  // initializers that learn
+  std::vector<std::string> notes;    // what was changed or chosen, in sentences
+};
+
+// Writes loss, gradients, optimizer and its state into a copy of the model. The model's
+// opset is kept, but raised to 18 where it is older.
+Result<AuthorResult> MakeTrainable(const Model& model, const AuthorOptions& options = {});
+
+}  // namespace onward::api
+
+#endif  // ONWARD_AUTHOR_H_

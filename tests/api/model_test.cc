@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+// Models, sessions and what is made of them, through the public interface alone.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "onward/onward.h"
+
+namespace {
+
+using onward::ElementType;
+using onward::InferenceSession;
+using onward::Model;
+using onward::StatusCode;
+using onward::Tensor;
+using onward::TensorMap;
+using onward::TrainingSession;
+using testing::AllOf;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+class Api : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = testing::TempDir() + "/onward_api_XXXXXX";
+    ASSERT_NE(mkdtemp(name.data()), nullptr);
+    folder_ = name;
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  static Model Trainable() { return Model::Read(ONWARD_TRAINABLE).value(); }
+  // Two images that differ, so that a step moves every layer.
+  static TensorMap Batch() {
+    Tensor image = Tensor::Zeros(ElementType::kFloat, {2, 1, 28, 28}).value();
+    for (int i = 0; i < image.elements(); ++i) image.data<float>()[i] = 0.01f * (i % 97);
+    return {{"image", image}, {"label", Tensor::From<int64_t>({2}, {3, 7}).value()}};
+  }
+  static float Loss(TrainingSession& training) {
+    return *training.Step(Batch(), {training.loss()}).value().at("loss").data<float>();
+  }
+
+  std::string folder_;
+};
+
+TEST_F(Api, LooksInsideAModel) {
+  const Model model = Trainable();
+  EXPECT_TRUE(model.has_training());
+  EXPECT_GE(model.opsets().at(""), 18);
+  EXPECT_EQ(model.path(), ONWARD_TRAINABLE);
+  const auto inputs = model.Inputs().value();
+  ASSERT_EQ(inputs.size(), 1u);
+  EXPECT_EQ(inputs[0].name, "image");
+  EXPECT_EQ(inputs[0].element_type, ElementType::kFloat);
+  ASSERT_EQ(inputs[0].shape.size(), 4u);
+  EXPECT_EQ(inputs[0].shape[0].symbol, "N");
+  EXPECT_EQ(inputs[0].shape[3].size, 28);
+  EXPECT_EQ(model.Outputs().value()[0].name, "logits");
+  EXPECT_THAT(model.Initializers().value(), Contains("fc2.weight"));
+  EXPECT_THAT(model.Initializer("fc2.weight")->shape(), ElementsAre(10, 128));
+  EXPECT_EQ(model.Initializer("none").status().code(), StatusCode::kNotFound);
+  EXPECT_TRUE(model.Check()->empty());
+}
+
+TEST_F(Api, MetadataTravelsInTheFile) {
+  const Model original = Trainable();
+  Model changed = original;
+  ASSERT_TRUE(changed.SetMetadata("note", "mine").ok());
+  EXPECT_EQ(original.Metadata("note"), "");
+  ASSERT_TRUE(changed.Write(folder_ + "/m.onnx").ok());
+  EXPECT_EQ(Model::Read(folder_ + "/m.onnx")->Metadata("note"), "mine");
+}
+
+TEST_F(Api, ErrorsNameTheFile) {
+  EXPECT_THAT(Model::Read("/nowhere.onnx").status().message(), HasSubstr("/nowhere.onnx"));
+  const std::string junk = "not a model";
+  EXPECT_THAT(Model::Parse(junk.data(), junk.size(), "junk.onnx").status().message(),
+              HasSubstr("junk.onnx"));
+  EXPECT_FALSE(Trainable().Write(folder_ + "/none/m.onnx").ok());
+}
+
+TEST_F(Api, TrainsResumesAndServes) {
+  TrainingSession training = TrainingSession::Create(Trainable()).value();
+  EXPECT_EQ(training.loss(), "loss");
+  EXPECT_EQ(training.inputs().size(), 2u);
+  const float first = Loss(training);
+  for (int i = 0; i < 4; ++i) Loss(training);
+  ASSERT_TRUE(training.Checkpoint()->Write(folder_ + "/checkpoint.onnx").ok());
+  TrainingSession resumed =
+      TrainingSession::Create(Model::Read(folder_ + "/checkpoint.onnx").value()).value();
+  const float there = Loss(training), here = Loss(resumed);
+  EXPECT_EQ(there, here);
+  EXPECT_LT(there, first);
+
+  const Model plain = training.Inference().value();
+  EXPECT_FALSE(plain.has_training());
+  const TensorMap image = {{"image", Batch()["image"]}};
+  InferenceSession session = InferenceSession::Create(plain).value();
+  EXPECT_EQ(session.inputs()[0].name, "image");
+  // Weights that stay are packed beforehand, which rounds otherwise.
+  EXPECT_THAT(session.Run(image)->at("logits").Values<float>().value(),
+              testing::Pointwise(testing::FloatNear(1e-4f),
+                                 training.Infer(image)->at("logits").Values<float>().value()));
+}
+
+TEST_F(Api, VariablesAreReadAndSet) {
+  TrainingSession training = TrainingSession::Create(Trainable()).value();
+  EXPECT_THAT(training.Variables(), Contains("fc2.bias"));
+  Tensor bias = training.Variable("fc2.bias").value();
+  bias.data<float>()[0] = 5;
+  EXPECT_NE(training.Variable("fc2.bias")->data<float>()[0], 5);
+  ASSERT_TRUE(training.SetVariable("fc2.bias", bias).ok());
+  EXPECT_EQ(training.Variable("fc2.bias")->data<float>()[0], 5);
+  EXPECT_EQ(training.Checkpoint()->Initializer("fc2.bias")->data<float>()[0], 5);
+  EXPECT_THAT(training.SetVariable("fc2.bias", Tensor::Scalar<float>(1).value()).message(),
+              AllOf(HasSubstr("fc2.bias"), HasSubstr("[10]")));
+  EXPECT_EQ(training.Variable("none").status().code(), StatusCode::kNotFound);
+  ASSERT_TRUE(training.Initialize().ok());
+  EXPECT_NE(training.Variable("fc2.bias")->data<float>()[0], 5);
+}
+
+TEST_F(Api, WrongFeedsAreErrorsThatChangeNothing) {
+  TrainingSession training = TrainingSession::Create(Trainable()).value();
+  const auto before = training.Variable("fc2.bias")->Values<float>().value();
+  EXPECT_THAT(training.Step({}).status().message(),
+              AllOf(HasSubstr("trainable.onnx"), HasSubstr("needs the input")));
+  TensorMap wrong = Batch();
+  wrong["image"] = Tensor::Scalar<float>(1).value();
+  EXPECT_FALSE(training.Step(wrong).ok());
+  wrong["image"] = Tensor();
+  EXPECT_FALSE(training.Step(wrong).ok());
+  EXPECT_EQ(training.Variable("fc2.bias")->Values<float>().value(), before);
+  InferenceSession session = InferenceSession::Create(Trainable()).value();
+  EXPECT_THAT(session.Run({}).status().message(), HasSubstr("'image'"));
+  TensorMap more = Batch();
+  EXPECT_THAT(session.Run(more).status().message(), HasSubstr("no input 'label'"));
+}
+
+TEST_F(Api, MakesModelsTrainable) {
+  const Model plain = onward::InferenceModel(Trainable()).value();
+  EXPECT_FALSE(TrainingSession::Create(plain).ok());
+  onward::AuthorOptions options;
+  options.optimizer = "sgd:lr=0.1";
+  options.freeze = {"conv*"};
+  options.label = "y";
+  const auto made = onward::MakeTrainable(plain, options).value();
+  EXPECT_THAT(made.trained, Contains("fc1.weight"));
+  EXPECT_THAT(made.trained, testing::Not(Contains("conv1.weight")));
+  TrainingSession training = TrainingSession::Create(made.model).value();
+  TensorMap batch = Batch();
+  batch["y"] = batch["label"];
+  batch.erase("label");
+  ASSERT_TRUE(training.Step(batch).ok());
+  const Model like = onward::InferenceModelLike(training.Checkpoint().value(), plain).value();
+  EXPECT_EQ(like.Initializer("fc2.bias")->Values<float>().value(),
+            training.Variable("fc2.bias")->Values<float>().value());
+  options.optimizer = "nothing";
+  EXPECT_THAT(onward::MakeTrainable(plain, options).status().message(), HasSubstr("nothing"));
+}
+
+TEST_F(Api, GradientsAreModels) {
+  const Model plain = onward::InferenceModel(Trainable()).value();
+  const auto made = onward::MakeGradientModel(plain, "logits", {"fc2.bias", "image"}).value();
+  ASSERT_THAT(made.gradients, ElementsAre("fc2.bias__grad", "image__grad"));
+  InferenceSession session = InferenceSession::Create(made.model).value();
+  const TensorMap out = session.Run({{"image", Batch()["image"]}}).value();
+  // d(sum of two rows of logits) / d(bias) is 2 for each class.
+  EXPECT_THAT(out.at("fc2.bias__grad").Values<float>().value(), testing::Each(2.0f));
+  EXPECT_THAT(out.at("image__grad").shape(), ElementsAre(2, 1, 28, 28));
+  EXPECT_FALSE(onward::MakeGradientModel(plain, "logits", {}).ok());
+  EXPECT_FALSE(onward::MakeGradientModel(plain, "logits", {"image"}, 0).ok());
+  EXPECT_FALSE(onward::MakeGradientModel(plain, "none", {"image"}).ok());
+}
+
+TEST_F(Api, SessionsOfSeveralThreadsAreIndependent) {
+  const Model plain = onward::InferenceModel(Trainable()).value();
+  const auto train = [&plain](std::vector<float>* losses) {
+    const Model model = onward::MakeTrainable(plain).value().model;
+    TrainingSession training = TrainingSession::Create(model).value();
+    for (int i = 0; i < 5; ++i) losses->push_back(Loss(training));
+  };
+  std::vector<float> expected;
+  train(&expected);
+  std::vector<std::vector<float>> losses(3);
+  std::vector<std::thread> threads;
+  for (std::vector<float>& mine : losses) threads.emplace_back(train, &mine);
+  for (std::thread& t : threads) t.join();
+  EXPECT_THAT(losses, testing::Each(expected));
+}
+
+TEST(Device, ThisMachineServes) {
+  EXPECT_TRUE(onward::CheckCpu().ok());
+  EXPECT_STREQ(onward::Version(), ONWARD_VERSION);
+}
+
+}  // namespace
