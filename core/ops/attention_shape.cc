@@ -43,7 +43,9 @@ void AddMask(const AttentionShape& a, const void* mask, int64_t n, float* scores
 // exp(scale * (score - max)) in place; returns 1 / sum. The scale is not negative.
 float ExponentialsOfRow(float* scores, int64_t n, float scale, bool empty_rows) {
   const float max = RowMax(scores, n);
-  if (empty_rows && max == -std::numeric_limits<float>::infinity()) {
+  // A row of -inf alone; RowMax passes over NaN, which is not to become zeros.
+  if (empty_rows && max == -std::numeric_limits<float>::infinity() &&
+      std::none_of(scores, scores + n, [](float score) { return std::isnan(score); })) {
     std::fill_n(scores, n, 0.0f);
     return 0;
   }

@@ -19,6 +19,7 @@
 #include "core/ops/channel_view.h"
 #include "core/ops/followers.h"
 #include "core/ops/norm.h"
+#include "core/ops/scalar_math.h"
 #include "core/tensor/dispatch.h"
 
 namespace onward {
@@ -81,7 +82,7 @@ Moments ChunkMoments(const ChannelView& v, const ChannelGroup& group, int64_t fr
     // What the deviations from the rounded mean add up to corrects it.
     const double off = total(rest, i) / m.count;
     m.mean[i] = mean[i] + off;
-    m.m2[i] = std::max(0.0, total(squares, i) - m.count * off * off);
+    m.m2[i] = NanMax(0.0, total(squares, i) - m.count * off * off);
     m.dy[i] = total(grad, i);
     m.dyx[i] = total(product, i) - off * m.dy[i];
   }

@@ -96,9 +96,7 @@ void ConvPlane(const DepthwiseProblem& p, const Plane& plane) {
         if (residual != nullptr) residual += (oh * out + ow) * kLane;
         ForConstants<T>([&](auto i) {
           if (residual != nullptr) sum[i] += Load(residual + i * kLane);
-          // With these operands in this order NaN stays NaN.
-          const Vec<float> v = _mm256_min_ps(Splat(plane.bounds.high),
-                                             _mm256_max_ps(Splat(plane.bounds.low), sum[i]));
+          const Vec<float> v = Within(Splat(plane.bounds.low), sum[i], Splat(plane.bounds.high));
           sum[i] = Keep<float>(v, plane.lanes);
         });
       }

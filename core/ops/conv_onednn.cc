@@ -112,6 +112,23 @@ Kernel DataKernel(const Data& desc) {
   return kernel;
 }
 
+// X, W, and where the node has them a bias and a residual, to Y.
+Kernel ForwardKernel(const KernelRequest& r, const Forward& desc) {
+  WorkspacePlan plan;
+  auto call = std::make_shared<DnnlCall>(dnnl::convolution_forward(desc));
+  call->Input(DNNL_ARG_SRC, desc.src_desc(), 0);
+  call->Input(DNNL_ARG_WEIGHTS, desc.weights_desc(), 1);
+  if (r.HasInput(2)) call->Input(DNNL_ARG_BIAS, desc.bias_desc(), 2);
+  if (r.HasInput(kResidual)) call->Input(kResidualArgument, desc.dst_desc(), kResidual);
+  call->Output(DNNL_ARG_DST, desc.dst_desc(), 0);
+  call->Scratchpad(desc.scratchpad_desc(), plan);
+  Kernel kernel = KernelOf(std::move(call), plan);
+  kernel.input_layouts = {LayoutOf(desc.src_desc()), LayoutOf(desc.weights_desc()), nullptr,
+                          LayoutOf(desc.dst_desc())};
+  kernel.output_layouts = {LayoutOf(desc.dst_desc())};
+  return kernel;
+}
+
 absl::Status NotServed(const KernelRequest& r) {
   return NodeUnimplemented(r.node, "oneDNN has no fast kernel for this convolution");
 }
@@ -173,28 +190,17 @@ absl::StatusOr<Kernel> MakeDnnlConv(const KernelRequest& r) {
   if (r.HasInput(kResidual) && r.in(kResidual) != g.y()) return NotServed(r);
   return TryDnnl(r.node, [&]() -> absl::StatusOr<Kernel> {
     const Problem p(g);
-    Forward desc = Choose(p, [&](const DnnlDesc& x, const DnnlDesc& y) {
-      return p.MakeForward(x, y, r.HasInput(2), Followers(r, DnnlDesc()));
+    const Forward chosen = Choose(p, [&](const DnnlDesc& x, const DnnlDesc& y) {
+      return p.MakeForward(x, y, r.HasInput(2));
     });
-    if (!IsFast(desc)) return NotServed(r);
-    if (r.HasInput(kResidual)) {
-      desc = p.MakeForward(desc.src_desc(), desc.dst_desc(), r.HasInput(2),
-                           Followers(r, desc.dst_desc()));
+    if (!IsFast(chosen)) return NotServed(r);
+    const DnnlDesc x = chosen.src_desc(), y = chosen.dst_desc();
+    const int64_t products = g.w().elements() / g.out_channels;
+    return WithActivation(r, y, products, [&](bool activation) -> absl::StatusOr<Kernel> {
+      const Forward desc = p.MakeForward(x, y, r.HasInput(2), Followers(r, y, activation));
       if (!IsFast(desc)) return NotServed(r);
-    }
-    WorkspacePlan plan;
-    auto call = std::make_shared<DnnlCall>(dnnl::convolution_forward(desc));
-    call->Input(DNNL_ARG_SRC, desc.src_desc(), 0);
-    call->Input(DNNL_ARG_WEIGHTS, desc.weights_desc(), 1);
-    if (r.HasInput(2)) call->Input(DNNL_ARG_BIAS, desc.bias_desc(), 2);
-    if (r.HasInput(kResidual)) call->Input(kResidualArgument, desc.dst_desc(), kResidual);
-    call->Output(DNNL_ARG_DST, desc.dst_desc(), 0);
-    call->Scratchpad(desc.scratchpad_desc(), plan);
-    Kernel kernel = KernelOf(std::move(call), plan);
-    kernel.input_layouts = {LayoutOf(desc.src_desc()), LayoutOf(desc.weights_desc()), nullptr,
-                            LayoutOf(desc.dst_desc())};
-    kernel.output_layouts = {LayoutOf(desc.dst_desc())};
-    return kernel;
+      return ForwardKernel(r, desc);
+    });
   });
 }
 

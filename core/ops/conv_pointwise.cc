@@ -59,8 +59,7 @@ inline void StoreSums(const Vec<float> (&sum)[R][W], const Target& t, float* y,
       Vec<float> v = sum[r][j] + bias;
       if (t.add) v += Load(y + at);
       if (residual != nullptr) v += Load(residual + at);
-      // With these operands in this order NaN stays NaN.
-      v = _mm256_min_ps(high, _mm256_max_ps(low, v));
+      v = Within(low, v, high);
       Store(y + at, Keep<float>(v, lanes));
     }
   }

@@ -262,8 +262,7 @@ class WinogradConv {
     const Vec<float> low = Splat(epilogue_.low), high = Splat(epilogue_.high);
     const int64_t row = p_.out_w * kLane;
     const auto store = [&](int i, int j, Vec<float> value) {
-      // With these operands in this order NaN stays NaN.
-      Store(y + i * row + j * kLane, _mm256_min_ps(high, _mm256_max_ps(low, value)));
+      Store(y + i * row + j * kLane, Within(low, value, high));
     };
     const auto inside = [&](int i, int j) { return kWhole || (i < height && j < width); };
     if (residual == nullptr) {

@@ -116,21 +116,24 @@ absl::StatusOr<Kernel> MakeProduct(const KernelRequest& r, Product p) {
     for (DnnlDesc* desc : {&p.a, &p.b, &p.c}) *desc = SwapLastTwo(*desc);
   }
   if (IsOwnProduct(p)) return MakeOwnProduct(r, p, a, b);
-  const dnnl::primitive_attr attributes = Followers(r, p.c);
-  const dnnl::matmul::primitive_desc desc =
-      p.bias.is_zero()
-          ? dnnl::matmul::primitive_desc(DnnlEngine(), p.a, p.b, p.c, attributes)
-          : dnnl::matmul::primitive_desc(DnnlEngine(), p.a, p.b, p.bias, p.c, attributes);
-  if (IsSlowDnnl(desc)) return NodeUnimplemented(r.node, "oneDNN has no fast matmul here");
-  WorkspacePlan plan;
-  auto call = std::make_shared<DnnlCall>(dnnl::matmul(desc));
-  call->Input(DNNL_ARG_SRC, p.a, a);
-  call->Input(DNNL_ARG_WEIGHTS, p.b, b);
-  if (!p.bias.is_zero()) call->Input(DNNL_ARG_BIAS, p.bias, 2);
-  if (r.HasInput(kResidual)) call->Input(kResidualArgument, p.c, kResidual);
-  call->Output(DNNL_ARG_DST, p.c, 0);
-  call->Scratchpad(desc.scratchpad_desc(), plan);
-  return KernelOf(std::move(call), plan);
+  return WithActivation(
+      r, p.c, p.a.get_dims().back(), [&](bool activation) -> absl::StatusOr<Kernel> {
+        const dnnl::primitive_attr attributes = Followers(r, p.c, activation);
+        const dnnl::matmul::primitive_desc desc =
+            p.bias.is_zero()
+                ? dnnl::matmul::primitive_desc(DnnlEngine(), p.a, p.b, p.c, attributes)
+                : dnnl::matmul::primitive_desc(DnnlEngine(), p.a, p.b, p.bias, p.c, attributes);
+        if (IsSlowDnnl(desc)) return NodeUnimplemented(r.node, "oneDNN has no fast matmul here");
+        WorkspacePlan plan;
+        auto call = std::make_shared<DnnlCall>(dnnl::matmul(desc));
+        call->Input(DNNL_ARG_SRC, p.a, a);
+        call->Input(DNNL_ARG_WEIGHTS, p.b, b);
+        if (!p.bias.is_zero()) call->Input(DNNL_ARG_BIAS, p.bias, 2);
+        if (r.HasInput(kResidual)) call->Input(kResidualArgument, p.c, kResidual);
+        call->Output(DNNL_ARG_DST, p.c, 0);
+        call->Scratchpad(desc.scratchpad_desc(), plan);
+        return KernelOf(std::move(call), plan);
+      });
 }
 
 // Input 2 of a fused product: one number per column. Empty: none.

@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/onednn.h"
 
+#include <algorithm>
+#include <array>
 #include <cstring>
 #include <limits>
+#include <numeric>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "core/base/parallel.h"
 #include "core/base/status.h"
+#include "core/ops/magnitude.h"
+#include "core/ops/vec.h"
 
 namespace onward {
 namespace {
@@ -127,6 +133,56 @@ Kernel TwoStepReorder(const Shape& shape, const DnnlDesc& from, const DnnlDesc& 
   return kernel;
 }
 
+// y within bounds; NaN stays.
+void BoundAll(const ActivationBounds& bounds, float* y, int64_t floats) {
+  constexpr int64_t kGrain = 32768;
+  const Vec<float> low = Splat(bounds.low), high = Splat(bounds.high);
+  const auto bound = [&](int64_t begin, int64_t end) {
+    ForVecs<float>(end - begin, [&](int64_t i, int count) {
+      float* at = y + begin + i;
+      Store(at, Within(low, Load(at, count), high), count);
+    });
+  };
+  // The end of y is in the caches.
+  ParallelFor(floats, kGrain, bound, Walk::kBackwards);
+}
+
+// Whether sums of so many products of inputs 0 and 1, plus inputs 2 and kResidual, are
+// finite, by the largest numbers among them.
+class SumBound {
+ public:
+  SumBound(const KernelRequest& r, const std::vector<Layout>& layouts, int64_t products)
+      : products_(static_cast<double>(products)) {
+    for (int i : {0, 1, 2, kResidual}) {
+      if (!r.HasInput(i)) continue;
+      const bool opaque = i < static_cast<int>(layouts.size()) && layouts[i] != nullptr;
+      const size_t bytes = opaque ? layouts[i]->bytes() : TensorBytes(DType::kFloat, r.in(i));
+      floats_[i] = static_cast<int64_t>(bytes / sizeof(float));
+    }
+  }
+
+  // To be looked at.
+  int64_t floats() const { return std::accumulate(floats_.begin(), floats_.end(), int64_t{0}); }
+
+  bool IsFinite(const KernelCall& call) const {
+    std::array<double, kResidual + 1> largest{};
+    for (size_t i = 0; i < floats_.size(); ++i) {
+      if (floats_[i] == 0) continue;
+      largest[i] = SharedLargestMagnitude(call.inputs[i]->data<float>(), floats_[i]);
+    }
+    return products_ * largest[0] * largest[1] + largest[2] + largest[kResidual] <
+           std::numeric_limits<float>::max() / 2;
+  }
+
+ private:
+  double products_;
+  std::array<int64_t, kResidual + 1> floats_{};
+};
+
+bool SameLayouts(const std::vector<Layout>& a, const std::vector<Layout>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), SameLayout);
+}
+
 }  // namespace
 
 const dnnl::engine& DnnlEngine() {
@@ -243,13 +299,12 @@ dnnl::primitive_attr DnnlAttributes() {
   return attributes;
 }
 
-dnnl::primitive_attr Followers(const KernelRequest& r, const DnnlDesc& result) {
+dnnl::primitive_attr Followers(const KernelRequest& r, const DnnlDesc& result, bool activation) {
   dnnl::primitive_attr attributes = DnnlAttributes();
   dnnl::post_ops followers;
-  if (r.HasInput(kResidual) && !result.is_zero()) {
-    followers.append_binary(dnnl::algorithm::binary_add, result);
-  }
-  if (const auto bounds = ReadActivation(r.node)) {
+  if (r.HasInput(kResidual)) followers.append_binary(dnnl::algorithm::binary_add, result);
+  const auto bounds = ReadActivation(r.node);
+  if (activation && bounds.has_value()) {
     if (bounds->is_relu) {
       followers.append_eltwise(dnnl::algorithm::eltwise_relu, 0, 0);
     } else {
@@ -258,6 +313,36 @@ dnnl::primitive_attr Followers(const KernelRequest& r, const DnnlDesc& result) {
   }
   attributes.set_post_ops(followers);
   return attributes;
+}
+
+absl::StatusOr<Kernel> WithActivation(
+    const KernelRequest& r, const DnnlDesc& result, int64_t products,
+    absl::FunctionRef<absl::StatusOr<Kernel>(bool activation)> make) {
+  ONWARD_ASSIGN_OR_RETURN(Kernel plain, make(false));
+  const std::optional<ActivationBounds> bounds = ReadActivation(r.node);
+  if (!bounds.has_value()) return plain;
+  const bool keeps_zero = bounds->low <= 0 && bounds->high >= 0;
+  if (!keeps_zero && result.get_padded_dims() != result.get_dims()) {
+    return NodeUnimplemented(r.node, "bounds that the padding of channel blocks is not within");
+  }
+  const auto floats = static_cast<int64_t>(result.get_size() / sizeof(float));
+  plain.run = [run = std::move(plain.run), floats,
+               bounds = *bounds](const KernelCall& call) -> absl::Status {
+    ONWARD_RETURN_IF_ERROR(run(call));
+    BoundAll(bounds, call.outputs[0]->data<float>(), floats);
+    return absl::OkStatus();
+  };
+  const SumBound sum(r, plain.input_layouts, products);
+  if (sum.floats() > 2 * floats) return plain;
+  absl::StatusOr<Kernel> fused = make(true);
+  if (!fused.ok() || !SameLayouts(fused->input_layouts, plain.input_layouts)) return plain;
+  Kernel kernel = *fused;
+  kernel.workspace_bytes = std::max(fused->workspace_bytes, plain.workspace_bytes);
+  kernel.run = [sum, fused = std::move(fused->run),
+                plain = std::move(plain.run)](const KernelCall& call) {
+    return sum.IsFinite(call) ? fused(call) : plain(call);
+  };
+  return kernel;
 }
 
 void DnnlCall::Bind(int argument, const DnnlDesc& desc, Source source, size_t index) {

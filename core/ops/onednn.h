@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "core/device/kernel.h"
 #include "core/ops/adapt.h"
@@ -75,11 +76,20 @@ absl::StatusOr<Kernel> MakeDnnlReorder(DType dtype, const Shape& shape, const La
 // Attributes of every primitive: scratchpads come from the kernel's workspace.
 dnnl::primitive_attr DnnlAttributes();
 
-// Attributes of a primitive that also does what a fused node adds to it: input
-// kResidual, stored as `result`, and an activation. An empty `result` leaves the
-// residual out.
+// Attributes of a primitive that also does what a fused node adds to it: input kResidual,
+// stored as `result`, and, if asked for, an activation, in oneDNN's way: NaN becomes a bound.
 inline constexpr int kResidualArgument = DNNL_ARG_ATTR_MULTIPLE_POST_OP(0) | DNNL_ARG_SRC_1;
-dnnl::primitive_attr Followers(const KernelRequest& request, const DnnlDesc& result);
+dnnl::primitive_attr Followers(const KernelRequest& request, const DnnlDesc& result,
+                               bool activation);
+
+// A convolution or product and the activation that its node states, so that NaN stays NaN.
+// make(activation) gives the kernel with oneDNN's activation, or with none. Each number of
+// the result, stored as `result`, is the sum of so many products of inputs 0 and 1, of a bias
+// (input 2) and of a residual. oneDNN's activation serves where the largest of these, if they
+// are quickly found, say that the sum is finite; else the result is bounded afterwards.
+absl::StatusOr<Kernel> WithActivation(
+    const KernelRequest& request, const DnnlDesc& result, int64_t products,
+    absl::FunctionRef<absl::StatusOr<Kernel>(bool activation)> make);
 
 // A primitive with its arguments bound once. Run points them at the tensors of
 // a call and executes; concurrent calls wait for each other.

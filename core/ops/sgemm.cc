@@ -116,10 +116,7 @@ void MultiplyBlock(const Rows& rows, const float* b, int64_t depth, const Target
       if (t.last) {
         if (t.bias != nullptr) v += Load(t.bias + h * kLane);
         if (t.residual != nullptr) v += Load(t.residual + at);
-        if (t.epilogue->bounded) {
-          // With these operands in this order NaN stays NaN.
-          v = _mm256_min_ps(Splat(t.epilogue->high), _mm256_max_ps(Splat(t.epilogue->low), v));
-        }
+        if (t.epilogue->bounded) v = Within(Splat(t.epilogue->low), v, Splat(t.epilogue->high));
       }
       Store(t.c + at, v);
     }

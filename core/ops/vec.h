@@ -99,9 +99,27 @@ inline V Max(V a, V b) {
   return a > b ? a : b;
 }
 
+// v within bounds; NaN stays NaN, since these instructions give their second operand
+// for it.
+inline Vec<float> Within(Vec<float> low, Vec<float> v, Vec<float> high) {
+  return _mm256_min_ps(high, _mm256_max_ps(low, v));
+}
+
 template <typename V>
 inline V Abs(V v) {
   return v < 0 ? -v : v;
+}
+
+// The absolute value, by its bits.
+inline Vec<float> Magnitude(Vec<float> v) { return (Vec<float>)((IntVec<float>)v & 0x7fffffff); }
+inline Vec<double> Magnitude(Vec<double> v) {
+  return (Vec<double>)((IntVec<double>)v & 0x7fffffffffffffff);
+}
+
+// All bits set in the lanes that hold NaN or an infinity.
+template <typename T>
+inline IntVec<T> NotFinite(Vec<T> v) {
+  return !(Magnitude(v) < std::numeric_limits<T>::infinity());
 }
 
 template <typename T>

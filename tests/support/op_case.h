@@ -6,12 +6,15 @@
 #define ONWARD_TESTS_SUPPORT_OP_CASE_H_
 
 #include <cstdint>
+#include <memory>
 #include <ostream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/base/shape.h"
 #include "core/graph/graph.h"
+#include "core/tensor/tensor.h"
 
 namespace onward {
 
@@ -71,6 +74,28 @@ void PrintTo(const OpCase& c, std::ostream* out);
 //   operators;
 //   the gradient of the gradient agrees with central differences.
 void CheckCase(const OpCase& c);
+
+// A row, or its gradient by all that it is differentiated by, run again and again with
+// other numbers.
+class CaseRun {
+ public:
+  enum class Of { kResults, kGradients };
+  CaseRun(const OpCase& c, DType dtype, Of of = Of::kResults);
+  ~CaseRun();
+
+  // What is fed real numbers, and how many: of a gradient, what arrives for the results;
+  // else the inputs x0, x1, ... that are not there for their shape alone.
+  const std::vector<std::pair<std::string, int64_t>>& reals() const;
+  double At(const std::string& input, int64_t element) const;
+  void Set(const std::string& input, const std::vector<double>& values);
+  // All results, as they are and with one element of one input replaced.
+  std::vector<Tensor> Results();
+  std::vector<Tensor> With(const std::string& input, int64_t element, double value);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
 
 }  // namespace onward
 

@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: Apache-2.0
+// NaN propagates: put into one element of an input, it shows in every element of the
+// results that depends on it, and in no other. Which elements those are is found out by
+// trying other numbers there.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/device/cpu.h"
+#include "core/graph/operator_set.h"
+#include "tests/ops/cases.h"
+
+namespace onward {
+namespace {
+
+using testing::ElementsAre;
+using List = std::vector<int64_t>;
+
+// Operators without a rule, and gradients.
+std::vector<OpCase> MoreCases() {
+  const auto own = [](const char* name, std::vector<Arg> args, Attributes attributes = {}) {
+    return Case(name, std::move(args), std::move(attributes)).Own();
+  };
+  const Attributes window = {{"kernel_shape", List{2, 2}}, {"strides", List{1, 1}}};
+  return {
+      Case("Ceil", {Real({2, 3})}),
+      Case("Floor", {Real({2, 3})}),
+      Case("Round", {Real({2, 3})}),
+      Case("Sign", {Real({2, 3})}),
+      Case("CumProd", {Real({2, 3}), Int(1)}),
+      Case("ScatterElements_max", {Real({3, 3}), Fed({2, 3}, {1, 0, 2, 0, 2, 1}), Real({2, 3})},
+           {{"reduction", "max"}}),
+      Case("ScatterElements_min", {Real({3, 3}), Fed({2, 3}, {1, 0, 2, 0, 2, 1}), Real({2, 3})},
+           {{"reduction", "min"}}),
+      Case("ScatterND_max", {Real({4, 3}), Fed({3, 1}, {3, 1, 3}), Real({3, 3})},
+           {{"reduction", "max"}}),
+      // Rows that fill vectors, and ends that do not.
+      Case("Softmax_long", {Real({2, 37})}),
+      Case("LogSoftmax_long", {Real({2, 37})}),
+      Case("Softmax_columns", {Real({5, 11})}, {{"axis", 0}}),
+      Case("ReduceMax_long", {Real({2, 75}), Ints({1})}),
+      Case("ReduceMin_long", {Real({75, 9}), Ints({0})}),
+      Case("Relu_long", {Real({43})}),
+      Case("Clip_long", {Real({43}, -2, 2), Number(-1), Number(1)}),
+      Case("Max_long", {Real({43}), Real({43})}),
+      Case("Min_long", {Real({43}), Real({43})}),
+      Case("GlobalMaxPool_wide", {Real({1, 9, 5, 5})}),
+      Case("MaxPool_wide", {Real({1, 9, 6, 6})}, window),
+      own("ReluGrad", {Real({2, 3}), Real({2, 3})}),
+      own("ClipGrad", {Real({2, 3}), Real({2, 3}), Real({2, 3})}),
+      own("GeluGrad", {Real({2, 3}), Real({2, 3})}),
+      own("SoftmaxGrad", {Real({2, 3}), Real({2, 3})}),
+      own("LogSoftmaxGrad", {Real({2, 3}), Real({2, 3})}),
+      own("MaxPoolGrad", {Real({1, 2, 3, 3}), Real({1, 2, 4, 4})}, window),
+      own("MaxPoolWinners", {Real({1, 2, 4, 4})}, window).Outputs(2, {0}),
+      own("AveragePoolGrad", {Real({1, 2, 3, 3}), Real({1, 2, 4, 4})}, window).By({0}),
+      own("GlobalAveragePoolGrad", {Real({1, 2, 1, 1}), Real({1, 2, 3, 3})}).By({0}),
+      own("BatchNormalizationGrad", {Real({3, 2, 2}), Real({3, 2, 2}), Real({2})})
+          .Outputs(3, {0, 1, 2}),
+      own("LayerNormalizationGrad", {Real({3, 4}), Real({3, 4}), Real({4})}).Outputs(3, {0, 1, 2}),
+      own("ConvInputGrad", {Real({1, 3, 3, 3}), Real({3, 2, 2, 2}), Real({1, 2, 4, 4})}).By({0, 1}),
+      own("ConvWeightGrad", {Real({1, 3, 3, 3}), Real({1, 2, 4, 4}), Real({3, 2, 2, 2})})
+          .Outputs(2, {0, 1})
+          .By({0, 1}),
+      own("GatherGrad", {Real({3, 2}), Fed({3}, {0, 3, 0}), Real({4, 2})}).By({0}),
+      own("SoftmaxCrossEntropyLossGrad", {Real({}), Real({3, 4}), Below({3}, 4)}),
+      own("NegativeLogLikelihoodLossGrad", {Real({}), Real({3, 4}), Below({3}, 4)}).By({0}),
+      own("ScaledDotProductAttentionGrad",
+          {Real({1, 1, 3, 2}), Real({1, 1, 3, 2}), Real({1, 1, 3, 2}), Real({1, 1, 3, 2})})
+          .Outputs(3, {0, 1, 2}),
+      own("SgdStep", {Positive({}), Real({9}), Real({9})}, {{"weight_decay", 0.1}}),
+      own("AdamWStep", {Positive({}), Int(3), Real({9}), Real({9}), Real({9}), Positive({9})})
+          .Outputs(3, {0, 1, 2}),
+  };
+}
+
+// (operator, input): why NaN there does not show, or moves other elements.
+const std::map<std::pair<std::string, std::string>, std::string>& Decides() {
+  static const auto* const reasons = new std::map<std::pair<std::string, std::string>, std::string>{
+      {{"TopK", "x0"}, "counts as the largest: NanRules.Order"},
+      {{"Unique", "x0"}, "counts as the largest: NanRules.Order"},
+      {{"ReluGrad", "x1"}, "dx = dy where y > 0, as the graph says; the loss is NaN by then"},
+      {{"ClipGrad", "x1"}, "dx = dy where x = y, as the graph says; the loss is NaN by then"},
+      {{"ClipGrad", "x2"}, "dx = dy where x = y, as the graph says; the loss is NaN by then"},
+      {{"MaxPoolGrad", "x1"}, "says which element gets the gradient: that of the NaN"},
+  };
+  return *reasons;
+}
+
+// Operator -> why zeros times NaN reach more results than other numbers do.
+const std::map<std::string, std::string>& Spreads() {
+  static const auto* const reasons = new std::map<std::string, std::string>{
+      {"Attention", "a key that the mask hides has the weight 0"},
+      {"ScaledDotProductAttention", "what is added to all scores of a row changes nothing"},
+      {"Clip", "a bound that is NaN bounds everything"},
+      {"Conv", "a weight that only the padding meets is multiplied by 0"},
+      {"Dropout", "what is dropped is multiplied by 0"},
+      {"RNN", "a gate may be closed, a state zero"},
+      {"GRU", "a gate may be closed, a state zero"},
+      {"LSTM", "a gate may be closed, a state zero"},
+  };
+  return *reasons;
+}
+
+// Operator -> why there is nothing to see, or which test sees it.
+const std::map<std::string, std::string>& NoRow() {
+  static const auto* const reasons = new std::map<std::string, std::string>{
+      {"And", "takes no numbers"},
+      {"Or", "takes no numbers"},
+      {"Xor", "takes no numbers"},
+      {"Not", "takes no numbers"},
+      {"BitShift", "takes integers"},
+      {"BitwiseAnd", "takes integers"},
+      {"BitwiseNot", "takes integers"},
+      {"BitwiseOr", "takes integers"},
+      {"BitwiseXor", "takes integers"},
+      {"Constant", "takes nothing"},
+      {"ConstantOfShape", "takes a shape"},
+      {"EyeLike", "takes a shape"},
+      {"Range", "gives as many elements as its numbers say"},
+      {"Shape", "takes a shape"},
+      {"Size", "takes a shape"},
+      {"RandomNormal", "takes nothing"},
+      {"RandomNormalLike", "takes a shape"},
+      {"RandomUniform", "takes nothing"},
+      {"RandomUniformLike", "takes a shape"},
+      {"Bernoulli", "gives 0 or 1"},
+      {"Multinomial", "refuses NaN"},
+      {"Equal", "NanRules.Comparisons"},
+      {"Greater", "NanRules.Comparisons"},
+      {"GreaterOrEqual", "NanRules.Comparisons"},
+      {"Less", "NanRules.Comparisons"},
+      {"LessOrEqual", "NanRules.Comparisons"},
+      {"IsNaN", "NanRules.Comparisons"},
+      {"IsInf", "NanRules.Comparisons"},
+      {"ArgMax", "NanRules.Order"},
+      {"ArgMin", "NanRules.Order"},
+      {"Hardmax", "NanRules.Order"},
+      {"NonZero", "NanRules.Order"},
+      {"Cast", "its kernel is CastLike's"},
+      {"Adagrad", "TrainingInfo.NonFiniteUpdateFailsTheStep"},
+      {"Adam", "TrainingInfo.NonFiniteUpdateFailsTheStep"},
+      {"Momentum", "TrainingInfo.NonFiniteUpdateFailsTheStep"},
+      {"AdagradRowsStep", "TrainingInfo.NonFiniteUpdateFailsTheStep"},
+      {"SgdRowsStep", "TrainingInfo.NonFiniteUpdateFailsTheStep"},
+      {"GatherGradRows", "made by the compiler: GatherGrad's sums"},
+      {"MaxPoolWinnersGrad", "made by the compiler: it adds dY where it is told to"},
+      {"RNNTraining", "its kernel is RNN's"},
+      {"GRUTraining", "its kernel is GRU's"},
+      {"LSTMTraining", "its kernel is LSTM's"},
+      {"RNNGrad", "NanGradientTest of RNN"},
+      {"GRUGrad", "NanGradientTest of GRU"},
+      {"LSTMGrad", "NanGradientTest of LSTM"},
+      {"FusedConv", "NanInFusedSteps"},
+      {"FusedGemm", "NanInFusedSteps"},
+      {"FusedMatMul", "NanInFusedSteps"},
+      {"FusedBatchNormalization", "NanInFusedSteps"},
+      {"FusedBatchNormalizationGrad", "NanInFusedSteps"},
+  };
+  return *reasons;
+}
+
+std::vector<OpCase> CasesWithKernels() {
+  std::vector<OpCase> cases = OpCases();
+  // See KnownFailures of OpTest.
+  std::erase_if(cases, [](const OpCase& c) { return c.op == "Einsum" || c.op == "MaxUnpool"; });
+  return cases;
+}
+
+std::vector<OpCase> AllCases() {
+  std::vector<OpCase> cases = CasesWithKernels();
+  std::erase_if(cases, [](const OpCase& c) { return NoRow().contains(c.op); });
+  for (OpCase& c : MoreCases()) cases.push_back(std::move(c));
+  return cases;
+}
+
+// A few elements: ends, and some between.
+std::set<int64_t> PlacesIn(int64_t elements) {
+  std::set<int64_t> places;
+  for (int64_t i = 0; i < 5; ++i) places.insert(i * (elements - 1) / 4);
+  return places;
+}
+
+std::vector<double> AllValues(CaseRun& run, const std::string& input, int64_t at, double value) {
+  std::vector<double> values;
+  for (const Tensor& t : run.With(input, at, value)) {
+    if (!IsFloating(t.dtype())) continue;
+    const auto some = ToDoubles(t);
+    values.insert(values.end(), some->begin(), some->end());
+  }
+  return values;
+}
+
+// Which of the results change with one element of an input.
+std::vector<bool> DependsOn(CaseRun& run, const std::string& input, int64_t at,
+                            const std::vector<double>& usual) {
+  std::vector<bool> depends(usual.size(), false);
+  for (const double other : {0.31, -0.27, 1.7, -1.6, 5.3, -5.7}) {
+    const std::vector<double> changed = AllValues(run, input, at, other);
+    EXPECT_EQ(changed.size(), usual.size());
+    for (size_t i = 0; i < std::min(usual.size(), changed.size()); ++i) {
+      depends[i] = depends[i] || !(changed[i] == usual[i]);
+    }
+  }
+  return depends;
+}
+
+void ExpectNans(CaseRun& run, const std::string& input, int64_t at, bool no_others) {
+  const std::vector<double> usual = AllValues(run, input, at, run.At(input, at));
+  const std::vector<bool> depends = DependsOn(run, input, at, usual);
+  const std::vector<double> found =
+      AllValues(run, input, at, std::numeric_limits<double>::quiet_NaN());
+  ASSERT_EQ(found.size(), usual.size());
+  for (size_t i = 0; i < usual.size(); ++i) {
+    SCOPED_TRACE(testing::Message() << "NaN in element " << at << " of " << input << ", element "
+                                    << i << " of the results");
+    if (depends[i]) {
+      ASSERT_TRUE(std::isnan(found[i])) << found[i];
+    } else if (no_others) {
+      ASSERT_EQ(found[i], usual[i]);
+    }
+  }
+}
+
+class NanTest : public testing::TestWithParam<OpCase> {};
+
+TEST_P(NanTest, Propagates) {
+  const OpCase& c = GetParam();
+  for (const DType dtype : {DType::kFloat, DType::kDouble}) {
+    CaseRun run(c, dtype);
+    for (const auto& [input, elements] : run.reals()) {
+      if (Decides().contains({c.op, input})) continue;
+      for (const int64_t at : PlacesIn(elements)) {
+        ExpectNans(run, input, at, !Spreads().contains(c.op));
+        if (HasFatalFailure()) return;
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Ops, NanTest, testing::ValuesIn(AllCases()),
+                         [](const auto& info) { return info.param.name; });
+
+// In a gradient that arrives. What a formula multiplies by zero may be NaN too.
+class NanGradientTest : public testing::TestWithParam<OpCase> {};
+
+TEST_P(NanGradientTest, Propagates) {
+  for (const DType dtype : {DType::kFloat, DType::kDouble}) {
+    CaseRun run(GetParam(), dtype, CaseRun::Of::kGradients);
+    for (const auto& [input, elements] : run.reals()) {
+      for (const int64_t at : PlacesIn(elements)) {
+        ExpectNans(run, input, at, /*no_others=*/false);
+        if (HasFatalFailure()) return;
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Ops, NanGradientTest, testing::ValuesIn(CasesWithKernels()),
+                         [](const auto& info) { return info.param.name; });
+
+TEST(NanCoverage, EveryKernelHasARowOrAReason) {
+  std::set<std::string> checked;
+  for (const OpCase& c : AllCases()) checked.insert(c.op);
+  for (const auto& [key, entries] : CpuDevice().kernels().all()) {
+    EXPECT_NE(checked.contains(key.second), NoRow().contains(key.second)) << key.second;
+  }
+  for (const auto& [op, reason] : NoRow()) {
+    const std::string& name = op;
+    EXPECT_TRUE(std::any_of(CpuDevice().kernels().all().begin(), CpuDevice().kernels().all().end(),
+                            [&](const auto& entry) { return entry.first.second == name; }))
+        << op;
+  }
+}
+
+// One operator on x = {2, NaN, 3} (and y = {2, 2, NaN}).
+std::vector<double> Apply(const std::string& op, int inputs, Attributes attributes = {}) {
+  std::vector<Arg> args(inputs, Real({3}));
+  CaseRun run(Case(op, args, std::move(attributes)), DType::kFloat);
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  run.Set("x0", {2, nan, 3});
+  if (inputs > 1) run.Set("x1", {2, 2, nan});
+  return *ToDoubles(run.Results()[0]);
+}
+
+TEST(NanRules, Comparisons) {
+  EXPECT_THAT(Apply("Equal", 2), ElementsAre(1, 0, 0));
+  EXPECT_THAT(Apply("Greater", 2), ElementsAre(0, 0, 0));
+  EXPECT_THAT(Apply("GreaterOrEqual", 2), ElementsAre(1, 0, 0));
+  EXPECT_THAT(Apply("Less", 2), ElementsAre(0, 0, 0));
+  EXPECT_THAT(Apply("LessOrEqual", 2), ElementsAre(1, 0, 0));
+  EXPECT_THAT(Apply("IsNaN", 1), ElementsAre(0, 1, 0));
+  EXPECT_THAT(Apply("IsInf", 1), ElementsAre(0, 0, 0));
+}
+
+// As in NumPy: NaN is the largest number, and the smallest.
+TEST(NanRules, Order) {
+  EXPECT_THAT(Apply("ArgMax", 1), ElementsAre(1));
+  EXPECT_THAT(Apply("ArgMin", 1), ElementsAre(1));
+  EXPECT_THAT(Apply("Hardmax", 1), ElementsAre(0, 1, 0));
+  EXPECT_THAT(Apply("NonZero", 1), ElementsAre(0, 1, 2));
+  const std::vector<double> sorted = Apply("Unique", 1);
+  ASSERT_EQ(sorted.size(), 3u);
+  EXPECT_TRUE(std::isnan(sorted[2]));
+  CaseRun top(Case("TopK", {Real({3}), Ints({1})}).Outputs(2, {0}), DType::kFloat);
+  top.Set("x0", {2, std::numeric_limits<double>::quiet_NaN(), 3});
+  EXPECT_TRUE(std::isnan(ToDoubles(top.Results()[0])->front()));
+}
+
+}  // namespace
+}  // namespace onward
