@@ -90,7 +90,7 @@ absl::Status TrainingModel::Initialize() {
       std::memcpy(variable.raw(), value.raw(), variable.bytes());
     }
   }
-  Restore(fresh, &variables_);
+  Restore(fresh, &variables());
   return absl::OkStatus();
 }
 
@@ -179,6 +179,7 @@ absl::StatusOr<TensorMap> TrainingModel::RunEntry(int entry, const TensorMap& fe
   RunOptions run;
   run.random = random_;
   run.cancel = cancel;
+  run.writer = &writer_;
   auto result = program.session.Run(relevant, &variables_, run);
   if (!result.ok()) {
     return entries() > 1 ? Annotate(result.status(), absl::StrCat("training_info[", entry, "]"))
@@ -209,7 +210,7 @@ absl::StatusOr<TensorMap> TrainingModel::Step(const TensorMap& feeds,
   for (int k = 0; k < entries(); ++k) {
     auto result = RunEntry(k, feeds, outputs, cancel);
     if (!result.ok()) {
-      Restore(saved, &variables_);
+      Restore(saved, &variables());
       return result.status();
     }
     for (auto& [name, tensor] : *result) all[name] = std::move(tensor);

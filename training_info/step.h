@@ -55,7 +55,12 @@ class TrainingModel {
   const TrainingSpec& spec() const { return spec_; }
   const Model& model() const { return model_; }
   const Variables& variables() const { return variables_; }
-  Variables& variables() { return variables_; }
+  // To change them, or to run something on them; what the steps noted of them is void
+  // then, so the reference is good until the next step.
+  Variables& variables() {
+    writer_ = nullptr;
+    return variables_;
+  }
 
   // Draws depend on (seed, node, step): both travel in the file.
   RandomState random() const { return random_; }
@@ -86,6 +91,7 @@ class TrainingModel {
   TrainingSpec spec_;
   std::vector<Graph> lowered_;
   Variables variables_;
+  const Executor* writer_ = nullptr;  // RunOptions::writer
   RandomState random_;
   std::map<std::pair<int, std::vector<std::string>>, std::unique_ptr<Program>> programs_;
   std::unique_ptr<Session> inference_;

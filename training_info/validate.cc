@@ -10,6 +10,7 @@
 #include "core/base/status.h"
 #include "core/graph/infer.h"
 #include "core/graph/inline.h"
+#include "core/tensor/finite.h"
 #include "training_info/combine.h"
 #include "training_info/import.h"
 #include "training_info/library.h"
@@ -111,6 +112,21 @@ void CheckStrings(const TrainingSpec& spec, Findings* f) {
     f->push_back({"string-variable", "training_info",
                   absl::StrCat("a binding names '", name, "', a tensor of strings"),
                   "bind numbers"});
+  }
+}
+
+// A step refuses to assign what is not finite, so it could only fail. Not asked of a
+// model before it is opened: the next step may well replace the value.
+void CheckFiniteVariables(const TrainingSpec& spec, Findings* f) {
+  for (int k = 0; k < static_cast<int>(spec.entries.size()); ++k) {
+    for (const Binding& b : spec.entries[k].update_bindings) {
+      const Tensor* variable = spec.FindInitializer(b.variable);
+      if (variable == nullptr || AllFinite(*variable)) continue;
+      f->push_back(
+          {"non-finite-value", Place(k, "update_binding"),
+           absl::StrCat("'", b.variable, "', which training changes, holds NaN or infinity"),
+           "go back to an earlier file; if the values are meant, do not train this tensor"});
+    }
   }
 }
 
@@ -285,6 +301,7 @@ absl::StatusOr<std::vector<Finding>> CheckModel(const Model& model) {
     findings.push_back(std::move(finding));
   }
   CheckGradients(spec, &findings);
+  CheckFiniteVariables(spec, &findings);
   return findings;
 }
 

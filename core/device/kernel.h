@@ -76,6 +76,12 @@ struct RandomState {
   uint64_t step = 0;
 };
 
+// What a kernel that writes over variables remembers of them from one run to the next.
+struct UpdateNotes {
+  bool hold = false;               // nobody else has written the variables since
+  std::vector<double> magnitudes;  // largest absolute values, of what the kernel likes
+};
+
 struct KernelCall {
   // Null for omitted inputs/outputs. Tensors in an opaque layout have their
   // logical shape; raw() points at the reordered bytes.
@@ -85,6 +91,7 @@ struct KernelCall {
   absl::Span<Tensor* const> outputs;
   void* workspace = nullptr;
   RandomState random;
+  UpdateNotes* notes = nullptr;  // where the outputs are variables
 };
 
 // One operand of a run of elements: it advances with the output, or stays.
@@ -138,6 +145,10 @@ struct Kernel {
   bool is_view = false;
   // Cannot fail at run time (finite arithmetic on prepared buffers).
   bool infallible = false;
+  // Whether a run of this call would leave finite numbers only; if not, it sets bad[o] for
+  // each output o that would hold others. Nothing else is written. Floating-point
+  // variables are written in place only by kernels that can tell.
+  std::function<bool(const KernelCall& call, bool* bad)> would_be_finite;
   // Set by element-wise kernels with one output.
   std::shared_ptr<const Pointwise> pointwise;
   // Set where the number of tensors is free.

@@ -5,7 +5,11 @@
 //
 // One pass over all elements of all tensors; every step may run in place.
 #include <algorithm>
+#include <array>
+#include <atomic>
+#include <limits>
 #include <memory>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -13,6 +17,7 @@
 #include "core/base/parallel.h"
 #include "core/base/status.h"
 #include "core/ops/adapt.h"
+#include "core/ops/magnitude.h"
 #include "core/ops/optimizer_rules.h"
 #include "core/ops/register.h"
 #include "core/tensor/dispatch.h"
@@ -107,38 +112,98 @@ void PassLayouts(const KernelRequest& r, const Places& places, Kernel& kernel) {
 
 template <typename Rule>
 struct Step {
+  static constexpr int kKinds = 1 + Rule::kStates;
+
   Rule rule;
   Places places;
-  std::vector<int64_t> starts;  // of the tensors in the row of all elements, and the end
+  std::vector<int64_t> starts = {0};  // of the tensors in the row of all elements, and the end
+  std::set<DType> dtypes = {};
+  bool writes_all = true;  // every state that is read is replaced
 
-  template <typename T>
-  void Update(const typename Rule::Scalars& scalars, const KernelCall& call, int tensor,
-              int64_t begin, int64_t end) const {
-    constexpr int S = Rule::kStates;
-    UpdateRun<T, S> run{call.inputs[places.X(tensor)]->template data<T>(),
-                        call.inputs[places.G(tensor)]->template data<T>(),
-                        {},
-                        WantedOutput<T>(call, places.NewX(tensor)),
-                        {}};
-    for (int k = 0; k < S; ++k) {
-      run.state[k] = call.inputs[places.State(k, tensor)]->template data<T>();
-      run.new_state[k] = WantedOutput<T>(call, places.NewState(k, tensor));
-    }
-    UpdateElements<Rule, T>(scalars, run, begin, end, begin);
-  }
-
-  absl::Status Run(const KernelCall& call) const {
-    const auto scalars = ScalarsOf(rule, call);
+  // Calls body.template operator()<T>(tensor, begin, end) for parts that make up all
+  // tensors, on several threads.
+  template <typename Body>
+  void ForParts(const KernelCall& call, const Body& body) const {
     ParallelFor(starts.back(), kGrain, [&](int64_t begin, int64_t end) {
       for (int i = 0; i < places.tensors; ++i) {
         const int64_t from = std::max(begin, starts[i]), to = std::min(end, starts[i + 1]);
         if (from >= to) continue;
         DispatchFloat(call.inputs[places.X(i)]->dtype(), [&]<typename T>() {
-          Update<T>(scalars, call, i, from - starts[i], to - starts[i]);
+          body.template operator()<T>(i, from - starts[i], to - starts[i]);
         });
       }
     });
+  }
+
+  template <typename T>
+  UpdateRun<T, Rule::kStates> RunOf(const KernelCall& call, int tensor) const {
+    UpdateRun<T, Rule::kStates> run{call.inputs[places.X(tensor)]->template data<T>(),
+                                    call.inputs[places.G(tensor)]->template data<T>(),
+                                    {},
+                                    WantedOutput<T>(call, places.NewX(tensor)),
+                                    {}};
+    for (int k = 0; k < Rule::kStates; ++k) {
+      run.state[k] = call.inputs[places.State(k, tensor)]->template data<T>();
+      run.new_state[k] = WantedOutput<T>(call, places.NewState(k, tensor));
+    }
+    return run;
+  }
+
+  absl::Status Run(const KernelCall& call) const {
+    const auto scalars = ScalarsOf(rule, call);
+    std::array<SharedMax, kKinds> largest;
+    ForParts(call, [&]<typename T>(int tensor, int64_t begin, int64_t end) {
+      const auto magnitudes =
+          UpdateElements<Rule, T>(scalars, RunOf<T>(call, tensor), begin, end, begin);
+      for (int k = 0; k < kKinds; ++k) largest[k].Offer(magnitudes[k]);
+    });
+    if (call.notes != nullptr && writes_all) {
+      call.notes->magnitudes.resize(kKinds);
+      for (int k = 0; k < kKinds; ++k) call.notes->magnitudes[k] = largest[k].value();
+    }
     return absl::OkStatus();
+  }
+
+  // Looks at the gradients alone where that is enough, since the bounds of everything
+  // else are known from the last run; else tries the whole step.
+  bool WouldBeFinite(const KernelCall& call, bool* bad) const {
+    const auto scalars = ScalarsOf(rule, call);
+    return Bounded(scalars, call) || TryAll(scalars, call, bad);
+  }
+
+  // A run that left squares below zero would have failed at their roots.
+  bool Bounded(const typename Rule::Scalars& scalars, const KernelCall& call) const {
+    if (call.notes == nullptr || !call.notes->hold || call.notes->magnitudes.empty()) return false;
+    SharedMax gradient;
+    ForParts(call, [&]<typename T>(int tensor, int64_t begin, int64_t end) {
+      const T* g = call.inputs[places.G(tensor)]->template data<T>();
+      gradient.Offer(LargestMagnitude(g + begin, end - begin));
+    });
+    const double* known = call.notes->magnitudes.data();
+    bool bounded = true;
+    for (const DType dtype : dtypes) {
+      DispatchFloat(dtype, [&]<typename T>() {
+        const typename Rule::template Update<T> update(scalars);
+        const double bound = update.Bound(known[0], gradient.value(), known + 1);
+        bounded = bounded && bound < std::numeric_limits<T>::max() / 2;
+      });
+    }
+    return bounded;
+  }
+
+  bool TryAll(const typename Rule::Scalars& scalars, const KernelCall& call, bool* bad) const {
+    std::atomic<bool> finite = true;
+    ForParts(call, [&]<typename T>(int tensor, int64_t begin, int64_t end) {
+      const auto found =
+          WouldNotBeFinite<Rule, T>(scalars, RunOf<T>(call, tensor), begin, end, begin);
+      for (int k = 0; k < kKinds; ++k) {
+        const int output = k == 0 ? places.NewX(tensor) : places.NewState(k - 1, tensor);
+        if (!found[k] || WantedOutput<T>(call, output) == nullptr) continue;
+        std::atomic_ref(bad[output]).store(true, std::memory_order_relaxed);
+        finite.store(false, std::memory_order_relaxed);
+      }
+    });
+    return finite.load();
   }
 };
 
@@ -147,20 +212,25 @@ absl::StatusOr<Kernel> MakeStep(const KernelRequest& r) {
   ONWARD_ASSIGN_OR_RETURN(const Places places, PlacesOf<Rule>(r));
   ONWARD_RETURN_IF_ERROR(CheckTensors<Rule>(r, places));
   ONWARD_ASSIGN_OR_RETURN(Rule rule, Rule::Make(r.node));
-  auto step = std::make_shared<Step<Rule>>(Step<Rule>{std::move(rule), places, {0}});
+  auto step = std::make_shared<Step<Rule>>(Step<Rule>{std::move(rule), places});
   Kernel kernel;
   kernel.infallible = true;
   for (int i = 0; i < places.tensors; ++i) {
     step->starts.push_back(step->starts.back() + r.in(places.X(i)).elements());
-    if (r.HasOutput(places.NewX(i))) kernel.in_place.push_back({places.NewX(i), places.X(i)});
-    for (int k = 0; k < Rule::kStates; ++k) {
-      if (!r.HasOutput(places.NewState(k, i))) continue;
-      kernel.in_place.push_back({places.NewState(k, i), places.State(k, i)});
+    step->dtypes.insert(r.inputs[places.X(i)].dtype);
+    for (int k = -1; k < Rule::kStates; ++k) {
+      const int output = k < 0 ? places.NewX(i) : places.NewState(k, i);
+      step->writes_all &= r.HasOutput(output);
+      if (!r.HasOutput(output)) continue;
+      kernel.in_place.push_back({output, k < 0 ? places.X(i) : places.State(k, i)});
     }
   }
   PassLayouts<Rule>(r, places, kernel);
   kernel.lists = TensorLists{places.first, 2 + Rule::kStates, 1 + Rule::kStates};
-  kernel.run = [step = std::move(step)](const KernelCall& call) { return step->Run(call); };
+  kernel.run = [step](const KernelCall& call) { return step->Run(call); };
+  kernel.would_be_finite = [step](const KernelCall& call, bool* bad) {
+    return step->WouldBeFinite(call, bad);
+  };
   return kernel;
 }
 

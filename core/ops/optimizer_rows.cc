@@ -2,6 +2,8 @@
 // SgdRowsStep (R, X, rows, sums) and AdagradRowsStep (R, T, X, rows, sums, H): one
 // optimizer step of the rows of X that are named. rows holds each of them once, and
 // -1 where an entry means nothing; sums holds their gradients. Other rows stay.
+#include <array>
+#include <atomic>
 #include <cstring>
 #include <memory>
 #include <utility>
@@ -12,6 +14,7 @@
 #include "core/ops/adapt.h"
 #include "core/ops/optimizer_rules.h"
 #include "core/ops/register.h"
+#include "core/tensor/finite.h"
 
 namespace onward {
 namespace {
@@ -25,26 +28,61 @@ struct RowsStep {
   Rule rule;
   int64_t table_rows, entries, inner;
 
-  template <typename T>
-  void Run(const KernelCall& call) const {
-    constexpr int S = Rule::kStates;
-    const auto scalars = ScalarsOf(rule, call);
+  // Calls body(begin of the row in X, begin of its gradient) for every row that is named.
+  template <typename Body>
+  void ForNamedRows(const KernelCall& call, const Body& body) const {
     const int64_t* rows = call.inputs[kRows]->data<int64_t>();
-    UpdateRun<T, S> run{call.inputs[kX]->data<T>(),
-                        call.inputs[kSums]->data<T>(),
-                        {},
-                        Untouched<T>(call, kX, 0),
-                        {}};
-    for (int k = 0; k < S; ++k) {
-      run.state[k] = call.inputs[kState + k]->data<T>();
-      run.new_state[k] = Untouched<T>(call, kState + k, 1 + k);
-    }
     ParallelFor(entries, kGrain / (inner + 1) + 1, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
-        if (rows[i] < 0 || rows[i] >= table_rows) continue;
-        UpdateElements<Rule, T>(scalars, run, rows[i] * inner, (rows[i] + 1) * inner, i * inner);
+        if (rows[i] >= 0 && rows[i] < table_rows) body(rows[i] * inner, i * inner);
       }
     });
+  }
+
+  template <typename T>
+  UpdateRun<T, Rule::kStates> Operands(const KernelCall& call) const {
+    UpdateRun<T, Rule::kStates> run{
+        call.inputs[kX]->data<T>(), call.inputs[kSums]->data<T>(), {}, nullptr, {}};
+    for (int k = 0; k < Rule::kStates; ++k) run.state[k] = call.inputs[kState + k]->data<T>();
+    return run;
+  }
+
+  template <typename T>
+  void Run(const KernelCall& call) const {
+    const auto scalars = ScalarsOf(rule, call);
+    UpdateRun<T, Rule::kStates> run = Operands<T>(call);
+    run.new_x = Untouched<T>(call, kX, 0);
+    for (int k = 0; k < Rule::kStates; ++k) {
+      run.new_state[k] = Untouched<T>(call, kState + k, 1 + k);
+    }
+    ForNamedRows(call, [&](int64_t x, int64_t g) {
+      UpdateElements<Rule, T>(scalars, run, x, x + inner, g);
+    });
+  }
+
+  // Rows that are not named are looked at once: later runs leave them alone.
+  template <typename T>
+  bool WouldBeFinite(const KernelCall& call, bool* bad) const {
+    const auto scalars = ScalarsOf(rule, call);
+    const UpdateRun<T, Rule::kStates> run = Operands<T>(call);
+    std::array<std::atomic<bool>, 1 + Rule::kStates> found{};
+    if (call.notes == nullptr || !call.notes->hold) {
+      found[0] = !AllFinite(*call.inputs[kX]);
+      for (int k = 0; k < Rule::kStates; ++k) found[1 + k] = !AllFinite(*call.inputs[kState + k]);
+    }
+    ForNamedRows(call, [&](int64_t x, int64_t g) {
+      const auto row = WouldNotBeFinite<Rule, T>(scalars, run, x, x + inner, g);
+      for (size_t k = 0; k < row.size(); ++k) {
+        if (row[k]) found[k].store(true, std::memory_order_relaxed);
+      }
+    });
+    bool finite = true;
+    for (size_t k = 0; k < found.size(); ++k) {
+      if (WantedOutput<T>(call, static_cast<int>(k)) == nullptr) continue;
+      bad[k] = found[k].load();
+      finite = finite && !bad[k];
+    }
+    return finite;
   }
 
   // Where output `out` goes; it starts as a copy of its input.
@@ -104,6 +142,9 @@ absl::StatusOr<Kernel> MakeRowsStep(const KernelRequest& r) {
                         kernel.run = [step](const KernelCall& call) {
                           step->template Run<T>(call);
                           return absl::OkStatus();
+                        };
+                        kernel.would_be_finite = [step](const KernelCall& call, bool* bad) {
+                          return step->template WouldBeFinite<T>(call, bad);
                         };
                       });
   if (!served) return NodeUnimplemented(r.node, "takes float and double tensors");

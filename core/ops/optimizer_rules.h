@@ -7,6 +7,7 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -18,7 +19,25 @@
 namespace onward {
 
 // Each rule below has kStates, kHasT, Make(node) and At(R, T), which gives the
-// scalars of one step; Update<T> then maps (x, g, states) to new values.
+// scalars of one step; Update<T> then maps (x, g, states) to new values. Its Bound is
+// no less than the absolute value of anything the map computes, given the largest ones
+// of x, g and the states, if the squares among these are not negative; infinite where
+// nothing can be said.
+
+// Of r * a / (sqrt(h) + epsilon), for h >= 0.
+inline double QuotientBound(double r, double a, double epsilon) {
+  const double product = std::abs(r) * a;
+  return epsilon > 0 ? product + product / epsilon : std::numeric_limits<double>::infinity();
+}
+
+// Of both moments of Adam and of what it makes of them.
+template <typename Update>
+double MomentsBound(const Update& u, double g, const double* state) {
+  if (!(u.beta >= 0 && u.one_minus_beta >= 0)) return std::numeric_limits<double>::infinity();
+  const double v = std::abs(u.alpha) * state[0] + std::abs(u.one_minus_alpha) * g;
+  const double h = u.beta * state[1] + g * g;
+  return v + h + QuotientBound(u.r, v, u.epsilon);
+}
 
 // X' = X - R*(G + weight_decay*X)
 struct Sgd {
@@ -38,6 +57,10 @@ struct Sgd {
   struct Update {
     explicit Update(const Scalars& s) : r(s.r), decay(s.weight_decay) {}
     void operator()(Vec<T>& x, Vec<T> g, Vec<T>*) const { x -= r * (g + decay * x); }
+    double Bound(double x, double g, const double*) const {
+      const double moved = g + std::abs(decay) * x;
+      return x + moved + std::abs(r) * moved;
+    }
     T r, decay;
   };
 };
@@ -67,6 +90,10 @@ struct Adagrad {
       g += norm * x;
       state[0] += g * g;
       x -= r * g / (Sqrt(state[0]) + epsilon);
+    }
+    double Bound(double x, double g, const double* state) const {
+      const double gr = g + std::abs(norm) * x;
+      return x + state[0] + gr * gr + QuotientBound(r, gr, epsilon);
     }
     T r, epsilon, norm;
   };
@@ -105,6 +132,12 @@ struct Momentum {
       g += norm * x;
       state[0] = alpha * state[0] + beta * g;
       x -= r * (nesterov ? g + alpha * state[0] : state[0]);
+    }
+    double Bound(double x, double g, const double* state) const {
+      const double gr = g + std::abs(norm) * x;
+      const double v = std::abs(alpha) * state[0] + std::abs(beta) * gr;
+      const double moved = gr + v + std::abs(alpha) * v;
+      return x + moved + std::abs(r) * moved;
     }
     T r, alpha, beta, norm;
     bool nesterov;
@@ -151,6 +184,11 @@ struct Adam {
       state[1] = beta * state[1] + one_minus_beta * (g * g);
       x = keep * (x - r * state[0] / (Sqrt(state[1]) + epsilon));
     }
+    double Bound(double x, double g, const double* state) const {
+      const double gr = g + std::abs(norm) * x;
+      const double moved = x + MomentsBound(*this, gr, state);
+      return moved + std::abs(keep) * moved;
+    }
     T r, alpha, beta, one_minus_alpha, one_minus_beta, epsilon, norm, keep;
   };
 };
@@ -192,6 +230,9 @@ struct AdamW {
       state[1] = beta * state[1] + one_minus_beta * (g * g);
       x = keep * x - r * state[0] / (Sqrt(state[1]) + epsilon);
     }
+    double Bound(double x, double g, const double* state) const {
+      return x + std::abs(keep) * x + MomentsBound(*this, g, state);
+    }
     T r, alpha, beta, one_minus_alpha, one_minus_beta, epsilon, keep;
   };
 };
@@ -206,10 +247,12 @@ struct UpdateRun {
   std::array<T*, kStates> new_state;
 };
 
-// Elements [begin, end) of x; g's begin is `g_begin`.
-template <typename Rule, typename T>
-void UpdateElements(const typename Rule::Scalars& scalars, const UpdateRun<T, Rule::kStates>& run,
-                    int64_t begin, int64_t end, int64_t g_begin) {
+// Calls take(i, count, x, states) with the new values of elements [begin, end) of x, a
+// vector at a time; g's begin is `g_begin`.
+template <typename Rule, typename T, typename Take>
+inline void ForUpdated(const typename Rule::Scalars& scalars,
+                       const UpdateRun<T, Rule::kStates>& run, int64_t begin, int64_t end,
+                       int64_t g_begin, const Take& take) {
   constexpr int S = Rule::kStates;
   const typename Rule::template Update<T> update(scalars);
   ForVecs<T>(end - begin, [&](int64_t offset, int count) {
@@ -218,11 +261,49 @@ void UpdateElements(const typename Rule::Scalars& scalars, const UpdateRun<T, Ru
     Vec<T> state[S + 1];
     for (int k = 0; k < S; ++k) state[k] = Load(run.state[k] + i, count);
     update(x, Load(run.g + g_begin + offset, count), state);
-    if (run.new_x != nullptr) Store(run.new_x + i, x, count);
-    for (int k = 0; k < S; ++k) {
-      if (run.new_state[k] != nullptr) Store(run.new_state[k] + i, state[k], count);
-    }
+    take(i, count, x, state);
   });
+}
+
+// Writes the new values; returns their largest absolute values, of x and of each state.
+template <typename Rule, typename T>
+std::array<double, 1 + Rule::kStates> UpdateElements(const typename Rule::Scalars& scalars,
+                                                     const UpdateRun<T, Rule::kStates>& run,
+                                                     int64_t begin, int64_t end, int64_t g_begin) {
+  constexpr int S = Rule::kStates;
+  Vec<T> largest[1 + S] = {};
+  ForUpdated<Rule, T>(scalars, run, begin, end, g_begin,
+                      [&](int64_t i, int count, Vec<T> x, const Vec<T>* state) {
+                        if (run.new_x != nullptr) Store(run.new_x + i, x, count);
+                        largest[0] = Max(Keep<T>(Magnitude(x), count), largest[0]);
+                        for (int k = 0; k < S; ++k) {
+                          if (run.new_state[k] != nullptr)
+                            Store(run.new_state[k] + i, state[k], count);
+                          largest[1 + k] = Max(Keep<T>(Magnitude(state[k]), count), largest[1 + k]);
+                        }
+                      });
+  std::array<double, 1 + S> magnitudes;
+  for (int k = 0; k <= S; ++k) magnitudes[k] = HorizontalMax<T>(largest[k]);
+  return magnitudes;
+}
+
+// Which of x and the states would not be finite.
+template <typename Rule, typename T>
+std::array<bool, 1 + Rule::kStates> WouldNotBeFinite(const typename Rule::Scalars& scalars,
+                                                     const UpdateRun<T, Rule::kStates>& run,
+                                                     int64_t begin, int64_t end, int64_t g_begin) {
+  constexpr int S = Rule::kStates;
+  IntVec<T> bad[1 + S] = {};
+  ForUpdated<Rule, T>(scalars, run, begin, end, g_begin,
+                      [&](int64_t, int count, Vec<T> x, const Vec<T>* state) {
+                        bad[0] |= NotFinite<T>(Keep<T>(x, count));
+                        for (int k = 0; k < S; ++k) {
+                          bad[1 + k] |= NotFinite<T>(Keep<T>(state[k], count));
+                        }
+                      });
+  std::array<bool, 1 + S> any;
+  for (int k = 0; k <= S; ++k) any[k] = _mm256_movemask_epi8((__m256i)bad[k]) != 0;
+  return any;
 }
 
 // R, and T where the rule has one.

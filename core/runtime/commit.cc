@@ -25,6 +25,7 @@ Targets InPlaceTargets(const PlanStep& step, const Targets& updates, const Plan&
     if (update == updates.end() || read_elsewhere.contains(out) ||
         plan.values[out].layout != nullptr)
       return {};
+    if (IsFloating(plan.values[out].dtype) && !step.kernel.would_be_finite) return {};
     const bool over = std::any_of(step.kernel.in_place.begin(), step.kernel.in_place.end(),
                                   [&](const auto& pair) {
                                     return pair.first == static_cast<int>(o) &&
@@ -42,6 +43,7 @@ Targets InPlaceTargets(const PlanStep& step, const Targets& updates, const Plan&
 absl::Status PlanCommit(const std::vector<std::pair<std::string, std::string>>& updates,
                         const absl::flat_hash_map<std::string, int>& ids, Plan* plan,
                         const std::function<int(int)>& materialize) {
+  for (const auto& [variable, value] : updates) plan->updates.push_back(variable);
   Targets wanted;
   absl::flat_hash_map<std::string, int> variable_ids(plan->variables.begin(),
                                                      plan->variables.end());

@@ -14,9 +14,10 @@
 
 namespace onward {
 
-// Splits the updates (variable <- value). A step that cannot fail, whose results
-// are updates only and which reads the variables it replaces element by
-// element, moves to plan->commit and writes over them. Everything else is
+// Splits the updates (variable <- value). A step that cannot fail, that can tell
+// beforehand whether its floating-point results would be finite, whose results are
+// updates only and which reads the variables it replaces element by element, moves to
+// plan->commit and writes over them. Everything else is
 // computed first and copied at the end. `materialize` appends a compute step
 // that copies a value to memory of its own and returns the copy.
 absl::Status PlanCommit(const std::vector<std::pair<std::string, std::string>>& updates,

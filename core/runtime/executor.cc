@@ -3,14 +3,16 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <cstring>
 #include <new>
 
+#include "absl/algorithm/container.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
+#include "core/base/parallel.h"
 #include "core/base/status.h"
 #include "core/runtime/evaluate.h"
-#include "core/tensor/dispatch.h"
+#include "core/tensor/finite.h"
 
 namespace onward {
 namespace {
@@ -24,12 +26,20 @@ int64_t Now() {
       .count();
 }
 
-bool AllFinite(const Tensor& t) {
-  bool finite = true;
-  DispatchFloating(t.dtype(), [&]<typename T>() {
-    for (const T& v : t.values<T>()) finite &= std::isfinite(static_cast<double>(v));
+void CopyBytes(const Tensor& from, Tensor* to) {
+  constexpr int64_t kGrain = 1 << 18;
+  const char* source = static_cast<const char*>(from.raw());
+  char* target = static_cast<char*>(to->raw());
+  ParallelFor(static_cast<int64_t>(to->bytes()), kGrain, [&](int64_t begin, int64_t end) {
+    std::memcpy(target + begin, source + begin, end - begin);
   });
-  return finite;
+}
+
+// " (nor are those of 2 other variables)"
+std::string Others(size_t count) {
+  if (count == 0) return "";
+  return absl::StrCat(" (nor ", count == 1 ? "is that of " : "are those of ", count,
+                      " other variable", count == 1 ? ")" : "s)");
 }
 
 }  // namespace
@@ -54,6 +64,10 @@ Executor::Executor(std::shared_ptr<const Plan> plan)
   }
   Bind(plan_->compute, &compute_);
   Bind(plan_->commit, &commit_);
+  for (BoundStep& b : commit_) {
+    b.notes = std::make_unique<UpdateNotes>();
+    b.bad = std::make_unique<bool[]>(b.outputs.size());
+  }
 }
 
 void Executor::Bind(const std::vector<PlanStep>& steps, std::vector<BoundStep>* bound) {
@@ -111,15 +125,18 @@ absl::Status Executor::RunDynamic(const BoundStep& bound, const RunOptions& opti
   return absl::OkStatus();
 }
 
+KernelCall Executor::CallOf(const BoundStep& b, const RandomState& random) {
+  return {b.inputs, b.outputs, b.workspace, random, b.notes.get()};
+}
+
 absl::Status Executor::RunSteps(const std::vector<BoundStep>& steps, const RunOptions& options) {
   for (const BoundStep& b : steps) {
     if (options.cancel != nullptr && options.cancel->load(std::memory_order_relaxed)) {
       return absl::CancelledError("stopped");
     }
     const int64_t start = options.on_step ? Now() : 0;
-    ONWARD_RETURN_IF_ERROR(
-        b.step->dynamic ? RunDynamic(b, options)
-                        : b.step->kernel.run({b.inputs, b.outputs, b.workspace, options.random}));
+    ONWARD_RETURN_IF_ERROR(b.step->dynamic ? RunDynamic(b, options)
+                                           : b.step->kernel.run(CallOf(b, options.random)));
     if (options.on_step) options.on_step(*b.step, Now() - start);
   }
   return absl::OkStatus();
@@ -135,6 +152,46 @@ absl::Status Executor::CheckFinite() const {
     }
   }
   return absl::OkStatus();
+}
+
+absl::Status Executor::CheckUpdates(const Variables& variables, bool notes_hold) {
+  bool finite = true;
+  for (const BoundStep& b : commit_) {
+    if (!b.step->kernel.would_be_finite) continue;
+    b.notes->hold = notes_hold;
+    std::fill_n(b.bad.get(), b.outputs.size(), false);
+    finite &= b.step->kernel.would_be_finite(CallOf(b, {}), b.bad.get());
+  }
+  for (const PlanCopy& copy : plan_->copies) finite &= AllFinite(tensors_[copy.from]);
+  return finite ? absl::OkStatus() : BlameUpdate(variables);
+}
+
+absl::Status Executor::BlameUpdate(const Variables& variables) const {
+  absl::flat_hash_set<std::string> bad;
+  for (const BoundStep& b : commit_) {
+    for (size_t o = 0; o < b.outputs.size(); ++o) {
+      if (b.bad[o]) bad.insert(plan_->values[plan_->values[b.step->outputs[o]].root].name);
+    }
+  }
+  for (const PlanCopy& copy : plan_->copies) {
+    if (!AllFinite(tensors_[copy.from])) bad.insert(copy.variable);
+  }
+  // Where one was bad before, it is the cause of the others.
+  const auto old = absl::c_find_if(plan_->updates, [&](const std::string& name) {
+    return bad.contains(name) && !AllFinite(variables.at(name));
+  });
+  if (old != plan_->updates.end()) {
+    return absl::OutOfRangeError(
+        absl::StrCat("'", *old,
+                     "' holds NaN or infinity already before the step; nothing was updated (go on "
+                     "from an earlier file; if the values are meant, do not train this tensor)"));
+  }
+  const auto first =
+      absl::c_find_if(plan_->updates, [&](const std::string& name) { return bad.contains(name); });
+  CheckInvariant(first != plan_->updates.end(), "only updates are checked");
+  return absl::OutOfRangeError(
+      absl::StrCat("the new value of '", *first, "' is not finite", Others(bad.size() - 1),
+                   "; nothing was updated (try a smaller learning rate, or look at the data)"));
 }
 
 absl::StatusOr<TensorMap> Executor::Run(const TensorMap& feeds, Variables* variables,
@@ -155,13 +212,19 @@ absl::StatusOr<TensorMap> Executor::Run(const TensorMap& feeds, Variables* varia
             DTypeName(target.dtype()), target.shape().ToString()));
       }
     }
+    if (!plan_->updates.empty()) {
+      const bool own = options.writer != nullptr && *options.writer == this;
+      ONWARD_RETURN_IF_ERROR(CheckUpdates(*variables, own));
+      if (options.writer != nullptr) *options.writer = nullptr;
+    }
     RunOptions commit = options;
     commit.cancel = nullptr;
     ONWARD_RETURN_IF_ERROR(RunSteps(commit_, commit));
     for (const PlanCopy& copy : plan_->copies) {
       Tensor& target = variables->at(copy.variable);
-      std::memcpy(target.raw(), tensors_[copy.from].raw(), target.bytes());
+      CopyBytes(tensors_[copy.from], &target);
     }
+    if (!plan_->updates.empty() && options.writer != nullptr) *options.writer = this;
     return outputs;
   } catch (const std::bad_alloc&) {
     return absl::ResourceExhaustedError("out of memory during a run");

@@ -24,12 +24,18 @@ using TensorMap = std::map<std::string, Tensor>;
 // The mutable state: each tensor owns its memory and is written in place.
 using Variables = absl::btree_map<std::string, Tensor>;
 
+class Executor;
+
 struct RunOptions {
   RandomState random;
   // Set from elsewhere to stop between two kernels; nothing is assigned then.
   const std::atomic<bool>* cancel = nullptr;
   // Called after each kernel with its node and nanoseconds (profiles).
   std::function<void(const PlanStep&, int64_t)> on_step;
+  // Who assigned the variables last. An executor that finds itself there relies on what
+  // it noted of them, and need not look at every element again to tell whether the new
+  // values would be finite. Whoever changes a variable by other means sets it to null.
+  const Executor** writer = nullptr;
 };
 
 class Executor {
@@ -37,8 +43,8 @@ class Executor {
   explicit Executor(std::shared_ptr<const Plan> plan);
   const Plan& plan() const { return *plan_; }
 
-  // Computes everything, then assigns variables. On error nothing is assigned.
-  // Outputs are copies that the caller owns.
+  // Computes everything, then assigns variables. On error nothing is assigned; a new
+  // value that is not finite is one. Outputs are copies that the caller owns.
   absl::StatusOr<TensorMap> Run(const TensorMap& feeds, Variables* variables,
                                 const RunOptions& options);
 
@@ -48,12 +54,18 @@ class Executor {
     std::vector<const Tensor*> inputs;
     std::vector<Tensor*> outputs;
     void* workspace;
+    // Of commit steps.
+    std::unique_ptr<UpdateNotes> notes = nullptr;
+    std::unique_ptr<bool[]> bad = nullptr;  // per output
   };
+  static KernelCall CallOf(const BoundStep& bound, const RandomState& random);
   void Bind(const std::vector<PlanStep>& steps, std::vector<BoundStep>* bound);
   absl::Status BindSources(const TensorMap& feeds, Variables* variables);
   absl::Status RunSteps(const std::vector<BoundStep>& steps, const RunOptions& options);
   absl::Status RunDynamic(const BoundStep& bound, const RunOptions& options);
   absl::Status CheckFinite() const;
+  absl::Status CheckUpdates(const Variables& variables, bool notes_hold);
+  absl::Status BlameUpdate(const Variables& variables) const;
 
   std::shared_ptr<const Plan> plan_;
   Tensor arena_;

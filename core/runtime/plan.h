@@ -58,9 +58,12 @@ struct Plan {
   std::vector<PlanValue> values;
   // Phase one: may fail, changes no variable.
   std::vector<PlanStep> compute;
-  // Phase two: element-wise writes over variables that cannot fail, then copies.
+  // Phase two: element-wise writes over variables that cannot fail, then copies. It is
+  // entered only if all of it will leave finite numbers.
   std::vector<PlanStep> commit;
   std::vector<PlanCopy> copies;
+  // The variables that are assigned, in the order of the file.
+  std::vector<std::string> updates;
   std::vector<std::pair<std::string, int>> feeds;
   std::vector<std::pair<std::string, int>> variables;  // in the order of names
   std::vector<std::pair<std::string, int>> outputs;

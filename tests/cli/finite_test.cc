@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// One bad number in the data, or a wild learning rate, ends a run with a message; the
+// file holds the last good state.
+#include "core/tensor/finite.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <limits>
+#include <string>
+
+#include "core/onnx_io/model.h"
+#include "tests/support/command.h"
+#include "tests/support/scratch.h"
+#include "tests/support/text_model.h"
+#include "trainer/npy.h"
+
+namespace onward {
+namespace {
+
+class BadNumbers : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = TemporaryFolder();
+    const std::string make = std::string(ONWARD_EXAMPLES) + "/make_cnn ";
+    ASSERT_EQ(std::system((make + Path("cnn.onnx") + " >/dev/null").c_str()), 0);
+  }
+
+  // 64 pictures, one number of which is `value`.
+  std::string Data(float value) {
+    Tensor x(DType::kFloat, {64, 1, 28, 28}), y(DType::kInt64, {64});
+    for (int64_t i = 0; i < x.elements(); ++i) {
+      x.data<float>()[i] = static_cast<float>(i * 37 % 101) * 1e-2f;
+    }
+    for (int64_t i = 0; i < 64; ++i) y.data<int64_t>()[i] = i % 10;
+    x.data<float>()[40 * 784 + 14 * 28 + 14] = value;
+    EXPECT_TRUE(WriteNpy(Path("x.npy"), x).ok());
+    EXPECT_TRUE(WriteNpy(Path("y.npy"), y).ok());
+    return "npy:" + Path("x.npy") + "," + Path("y.npy");
+  }
+
+  CommandResult Train(const std::string& arguments, const std::string& name) {
+    return RunOnward(ONWARD_BINARY, "train " + Path("cnn.onnx") +
+                                        " --batch 8 --no-shuffle --quiet " + arguments + " -o " +
+                                        Path(name));
+  }
+  std::string Path(const std::string& name) const { return folder_ + "/" + name; }
+
+  // What is in the file is finite, and can be gone on from.
+  void ExpectGoodFile(const std::string& name) {
+    auto model = ReadModel(Path(name));
+    ASSERT_TRUE(model.ok()) << model.status();
+    const std::unique_ptr<TrainingModel> training = Open(*model);
+    for (const auto& [variable, tensor] : training->variables()) {
+      EXPECT_TRUE(AllFinite(tensor)) << variable;
+    }
+    EXPECT_EQ(RunOnward(ONWARD_BINARY, "check " + Path(name)).exit_code, 0);
+  }
+
+  std::string folder_;
+};
+
+TEST_F(BadNumbers, InTheDataEndTheRun) {
+  const float bad_numbers[] = {std::numeric_limits<float>::quiet_NaN(),
+                               std::numeric_limits<float>::infinity()};
+  for (const float bad : bad_numbers) {
+    const std::string data = "--data '" + Data(bad) + "' ", name = std::to_string(bad);
+    const CommandResult r = Train(data + "--steps 16", name + "_stopped.onnx");
+    EXPECT_EQ(r.exit_code, 2);
+    EXPECT_NE(r.errors.find("step 6"), std::string::npos) << r.errors;
+    EXPECT_NE(r.errors.find("is not finite; nothing was updated"), std::string::npos) << r.errors;
+    ExpectGoodFile(name + "_stopped.onnx");
+    ASSERT_EQ(Train(data + "--steps 5", name + "_before.onnx").exit_code, 0);
+    EXPECT_EQ(FileBytes(Path(name + "_stopped.onnx")), FileBytes(Path(name + "_before.onnx")));
+  }
+}
+
+TEST_F(BadNumbers, OfAWildLearningRateEndTheRun) {
+  for (const std::string optimizer : {"sgd", "adamw", "momentum", "adam", "adagrad"}) {
+    const CommandResult r = Train(
+        "--data '" + Data(1) + "' --steps 16 --save-every 1 --optimizer " + optimizer + ":lr=1e30",
+        optimizer + ".onnx");
+    EXPECT_EQ(r.exit_code, 2) << optimizer;
+    EXPECT_NE(r.errors.find("not finite"), std::string::npos) << r.errors;
+    EXPECT_NE(r.errors.find("smaller learning rate"), std::string::npos) << r.errors;
+    ExpectGoodFile(optimizer + ".onnx");
+  }
+}
+
+}  // namespace
+}  // namespace onward
