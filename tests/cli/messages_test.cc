@@ -35,9 +35,7 @@ class MessagesTest : public ::testing::Test {
     ASSERT_TRUE(WriteNpy(Path("x.npy"), Tensor::Zeros(DType::kFloat, {2, 2})).ok());
     ASSERT_TRUE(WriteNpy(Path("l.npy"), Tensor::Zeros(DType::kInt64, {2})).ok());
   }
-  void Write(const std::string& name, const Model& model) {
-    scratch_.Write(name, Bytes(model));
-  }
+  void Write(const std::string& name, const Model& model) { scratch_.Write(name, Bytes(model)); }
   std::string Path(const std::string& name) const { return scratch_.Path(name); }
   std::string Data() const { return "--data 'csv:" + Path("d.csv") + "?label=label' "; }
   // Every command that reads a model, as it would work on a good one.

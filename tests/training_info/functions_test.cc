@@ -126,11 +126,14 @@ TEST(FileFunctions, AreFoundByDomainToo) {
 // No output of the second entry is wanted; its weight is still written in place.
 TEST(Step, WeightsOfAnEntryWithoutOutputsAreUpdatedInPlace) {
   auto training = Open(TextModel(
+      "<ir_version: 8, opset_import: [\"\" : 18, \"ai.onward\" : 2]>"
       "m (float[2] x) => (float[2] y) <float[2] A = {1, 2}, float[2] B = {3, 4}> "
       "{ h = Mul(x, A) y = Add(h, B) }",
       {{"a () => (float[2] n, float s) { n = Sub(A, x) s = ReduceSum <keepdims = 0> (y) }",
         {{"A", "n"}}},
-       {"b () => (float[2] k) { k = Sub(B, x) }", {{"B", "k"}}}}));
+       {"b () => (float[2] k) <float R = {1}> { k = ai.onward.SgdStep <weight_decay = 0.0> (R, B, "
+        "x) }",
+        {{"B", "k"}}}}));
   const TensorMap feeds = {{"x", Floats({1, 1})}};
   auto executor = training->PrepareStep(1, feeds, {"s"});
   ASSERT_TRUE(executor.ok()) << executor.status();
