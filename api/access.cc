@@ -2,6 +2,20 @@
 #include "api/access.h"
 
 namespace onward::api {
+namespace {
+
+ValueKind ToKind(ValueType::Kind kind) {
+  switch (kind) {
+    case ValueType::Kind::kTensor: return ValueKind::kTensor;
+    case ValueType::Kind::kSparse: return ValueKind::kSparseTensor;
+    case ValueType::Kind::kSequence: return ValueKind::kSequence;
+    case ValueType::Kind::kOptional: return ValueKind::kOptional;
+    case ValueType::Kind::kMap: return ValueKind::kMap;
+  }
+  return ValueKind::kTensor;
+}
+
+}  // namespace
 
 Tensor Access::ToTensor(onward::Tensor tensor) {
   Tensor out;
@@ -42,8 +56,8 @@ std::vector<ValueInfo> ToInfos(const std::vector<NamedType>& types) {
   for (const NamedType& t : types) {
     ValueInfo info;
     info.name = t.name;
-    info.kind = static_cast<ValueKind>(t.type.kind);
-    info.element_type = static_cast<ElementType>(t.type.dtype);
+    info.kind = ToKind(t.type.kind);
+    info.element_type = static_cast<ElementType>(t.type.leaf());
     info.has_shape = t.type.has_rank;
     for (const Dim& d : t.type.dims) info.shape.push_back({d.value, d.symbol});
     info.text = t.type.ToString();

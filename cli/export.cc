@@ -20,8 +20,6 @@
 namespace onward {
 namespace {
 
-constexpr double kHighestOrder = 16;  // graphs grow with each
-
 // One training step as an ordinary model: the variables are inputs with their
 // present values as defaults, their new values are outputs.
 absl::StatusOr<Model> PortableStep(const Model& model) {
@@ -109,7 +107,7 @@ Command GradientCommand() {
       .flags = {Flag::Value("of", "Y", "the value to differentiate (summed if it is not a scalar)")
                     .Required(),
                 Flag::Value("wrt", "A,B", "inputs, initializers or inner values").Required(),
-                Flag::Count("order", "K", "2 differentiates each gradient again", 1, kHighestOrder)
+                Flag::Count("order", "K", "2 differentiates each gradient again", 1, kHighestGradientOrder)
                     .Default("1"),
                 Flag::Value("output", "OUT", "the file to write")
                     .Short('o')

@@ -53,9 +53,11 @@ absl::StatusOr<std::vector<std::string>> AddGradients(const std::string& y,
 
 absl::StatusOr<GradientModel> MakeGradientModel(const Model& model, const std::string& y,
                                                 const std::vector<std::string>& xs, int64_t order) {
-  if (xs.empty() || order < 1) {
+  if (xs.empty() || order < 1 || order > kHighestGradientOrder) {
     return absl::InvalidArgumentError(
-        "a gradient needs at least one value to differentiate by, and order 1 or more");
+        absl::StrCat("a gradient needs at least one value to differentiate by, and an order from 1 "
+                     "to ",
+                     kHighestGradientOrder, "; given are ", xs.size(), " and ", order));
   }
   ONWARD_ASSIGN_OR_RETURN(Graph graph, InferenceGraph(model));
   ONWARD_ASSIGN_OR_RETURN(graph, WritableGraph(graph));

@@ -17,6 +17,8 @@ struct GradientModel {
   std::vector<std::string> gradients;  // new outputs, in the order of xs, order by order
 };
 
+inline constexpr int64_t kHighestGradientOrder = 16;  // graphs grow with each
+
 // In standard operators: the derivatives of y by each of xs, of the first order up to
 // `order`; later orders differentiate the gradient of each x by that x.
 absl::StatusOr<GradientModel> MakeGradientModel(const Model& model, const std::string& y,

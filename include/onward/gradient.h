@@ -21,7 +21,7 @@ struct GradientModel {
 // A model of standard operators that, beside its own outputs, computes the derivatives of
 // `y` (summed if it is not a single number) by each of `xs`: inputs, initializers or inner
 // values. Where y does not depend on one, its gradient is zeros. `order` 2 differentiates
-// each gradient by its x again, and so on.
+// each gradient by its x again, and so on up to 16.
 Result<GradientModel> MakeGradientModel(const Model& model, const std::string& y,
                                         const std::vector<std::string>& xs, int order = 1);
 

@@ -13,7 +13,7 @@
 
 namespace onward::api {
 
-enum class ValueKind { kTensor, kSequence, kOptional, kMap };
+enum class ValueKind { kTensor, kSparseTensor, kSequence, kOptional, kMap };
 
 // One axis: a size, a name for a size that is not fixed ("batch"), or neither.
 struct Dimension {
@@ -25,7 +25,7 @@ struct Dimension {
 struct ValueInfo {
   std::string name;
   ValueKind kind = ValueKind::kTensor;
-  ElementType element_type = ElementType::kUndefined;  // of what a sequence holds, too
+  ElementType element_type = ElementType::kUndefined;  // of the tensors inside, however deep
   bool has_shape = false;                              // false: even the number of axes is open
   std::vector<Dimension> shape;                        // meaningful if has_shape
   std::string text;                                    // the type in words: "float[N, 1, 28, 28]"

@@ -173,6 +173,7 @@ TEST_F(Api, GradientsAreModels) {
   EXPECT_THAT(out.at("image__grad").shape(), ElementsAre(2, 1, 28, 28));
   EXPECT_FALSE(onward::MakeGradientModel(plain, "logits", {}).ok());
   EXPECT_FALSE(onward::MakeGradientModel(plain, "logits", {"image"}, 0).ok());
+  EXPECT_FALSE(onward::MakeGradientModel(plain, "logits", {"image"}, 1000).ok());
   EXPECT_FALSE(onward::MakeGradientModel(plain, "none", {"image"}).ok());
 }
 
