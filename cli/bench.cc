@@ -137,6 +137,7 @@ absl::StatusOr<int> RunBench(const Args& args) {
     ONWARD_RETURN_IF_ERROR(bench.once({}));
     times.push_back(1e3 * seconds(t));
   }
+  if (times.empty()) return absl::CancelledError("stopped before the first measurement");
   if (args.Has("profile")) {
     ONWARD_RETURN_IF_ERROR(
         RunProfile(bench, args.Has("trace") ? args.String("trace") : name + ".trace.json"));
