@@ -185,7 +185,7 @@ std::vector<OpCase> AllCases() {
 // A few elements: ends, and some between.
 std::set<int64_t> PlacesIn(int64_t elements) {
   std::set<int64_t> places;
-  for (int64_t i = 0; i < 5; ++i) places.insert(i * (elements - 1) / 4);
+  for (int64_t i = 0; i < 5 && elements > 0; ++i) places.insert(i * (elements - 1) / 4);
   return places;
 }
 
