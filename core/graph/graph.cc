@@ -118,6 +118,13 @@ std::string Node::Describe() const {
   return text;
 }
 
+std::string Graph::ValueMetadata(const std::string& value, const std::string& key) const {
+  auto entries = metadata.find(value);
+  if (entries == metadata.end()) return "";
+  auto entry = entries->second.find(key);
+  return entry == entries->second.end() ? "" : entry->second;
+}
+
 bool Graph::IsInput(std::string_view value) const {
   return std::any_of(inputs.begin(), inputs.end(),
                      [&](const NamedType& t) { return t.name == value; });

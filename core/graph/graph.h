@@ -151,6 +151,8 @@ struct Graph {
   std::vector<Node> nodes;
   // Declared or inferred types of any value (inputs and outputs included).
   absl::flat_hash_map<std::string, ValueType> types;
+  // What a file says of values beside their types (metadata_props), by name of the value.
+  absl::flat_hash_map<std::string, std::map<std::string, std::string>> metadata;
   // Domain -> version ("" is ai.onnx). Subgraphs leave it empty.
   std::map<std::string, int> opsets;
   std::map<FunctionKey, std::shared_ptr<const Function>> functions;
@@ -163,6 +165,8 @@ struct Graph {
     auto it = types.find(value);
     return it == types.end() ? nullptr : &it->second;
   }
+  // One entry of `metadata`; "" if there is none.
+  std::string ValueMetadata(const std::string& value, const std::string& key) const;
   bool IsInput(std::string_view value) const;
   bool IsOutput(std::string_view value) const;
   // The inputs a caller has to feed: those without an initializer.

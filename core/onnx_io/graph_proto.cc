@@ -181,9 +181,24 @@ void TensorTypeToProto(const ValueType& type, TensorType* p) {
   }
 }
 
-void AddValueInfo(const std::string& name, const ValueType& type, onnx::ValueInfoProto* p) {
+void AddValueInfo(const std::string& name, const ValueType& type, const Graph& graph,
+                  onnx::ValueInfoProto* p) {
   p->set_name(name);
   if (type.known()) TypeToProto(type, p->mutable_type());
+  auto metadata = graph.metadata.find(name);
+  if (metadata == graph.metadata.end()) return;
+  for (const auto& [key, value] : metadata->second) {
+    auto* entry = p->add_metadata_props();
+    entry->set_key(key);
+    entry->set_value(value);
+  }
+}
+
+// ValueInfoProto and TensorProto.
+template <typename Proto>
+void ReadMetadata(const Proto& p, Graph* graph) {
+  for (const auto& entry : p.metadata_props())
+    graph->metadata[p.name()][entry.key()] = entry.value();
 }
 
 }  // namespace
@@ -263,11 +278,15 @@ void NodeToProto(const Node& node, onnx::NodeProto* p) {
 absl::StatusOr<Graph> GraphFromProto(const onnx::GraphProto& p, const ExternalData* external) {
   Graph g;
   g.name = p.name();
-  for (const auto& v : p.value_info()) g.types[v.name()] = TypeFromProto(v.type());
+  for (const auto& v : p.value_info()) {
+    g.types[v.name()] = TypeFromProto(v.type());
+    ReadMetadata(v, &g);
+  }
   auto read_values = [&](const auto& from, std::vector<NamedType>* to) {
     for (const auto& v : from) {
       to->push_back({v.name(), TypeFromProto(v.type())});
       g.types[v.name()] = to->back().type;
+      ReadMetadata(v, &g);
     }
   };
   read_values(p.input(), &g.inputs);
@@ -283,6 +302,7 @@ absl::StatusOr<Graph> GraphFromProto(const onnx::GraphProto& p, const ExternalDa
     if (t.name().empty()) return absl::InvalidArgumentError("an initializer has no name");
     ONWARD_ASSIGN_OR_RETURN(Tensor tensor, TensorFromProto(t, external));
     ONWARD_RETURN_IF_ERROR(add(t.name(), std::move(tensor)));
+    ReadMetadata(t, &g);
   }
   for (const auto& s : p.sparse_initializer()) {
     if (s.values().name().empty())
@@ -299,10 +319,14 @@ absl::StatusOr<Graph> GraphFromProto(const onnx::GraphProto& p, const ExternalDa
 
 void GraphToProto(const Graph& graph, onnx::GraphProto* p) {
   p->set_name(graph.name.empty() ? "graph" : graph.name);
-  for (const NamedType& v : graph.inputs) AddValueInfo(v.name, v.type, p->add_input());
-  for (const NamedType& v : graph.outputs) AddValueInfo(v.name, v.type, p->add_output());
-  for (const auto& [name, tensor] : graph.initializers)
+  for (const NamedType& v : graph.inputs) AddValueInfo(v.name, v.type, graph, p->add_input());
+  for (const NamedType& v : graph.outputs) AddValueInfo(v.name, v.type, graph, p->add_output());
+  for (const auto& [name, tensor] : graph.initializers) {
     TensorToProto(tensor, name, p->add_initializer());
+    if (graph.metadata.contains(name) && !graph.IsInput(name) && !graph.IsOutput(name)) {
+      AddValueInfo(name, ValueType::Of(tensor.dtype(), tensor.shape()), graph, p->add_value_info());
+    }
+  }
   absl::flat_hash_set<std::string> outputs;
   for (const NamedType& v : graph.outputs) outputs.insert(v.name);
   for (const Node& node : graph.nodes) {
@@ -310,7 +334,7 @@ void GraphToProto(const Graph& graph, onnx::GraphProto* p) {
     for (const std::string& out : node.outputs) {
       const ValueType* type = out.empty() ? nullptr : graph.TypeOf(out);
       if (type != nullptr && type->known() && !outputs.contains(out)) {
-        AddValueInfo(out, *type, p->add_value_info());
+        AddValueInfo(out, *type, graph, p->add_value_info());
       }
     }
   }

@@ -178,6 +178,7 @@ absl::StatusOr<Graph> RaiseOpset(const Graph& graph, int target) {
   raised.inputs = graph.inputs;
   raised.outputs = graph.outputs;
   raised.name = graph.name;
+  raised.metadata = graph.metadata;
   for (auto& [name, tensor] : kept) raised.initializers[name] = std::move(tensor);
   return raised;
 }
