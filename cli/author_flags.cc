@@ -24,7 +24,8 @@ std::vector<Flag> AuthorFlags() {
       Flag::Value("schedule", "S", "learning rate over steps, as in cosine:warmup=100,total=1000")
           .Default("constant"),
       Flag::Value("train", "PATTERN",
-                  "train only initializers with such names ('*' matches anything)")
+                  "train only weights with such names ('*' matches anything); a plain name takes "
+                  "what is no weight, too")
           .Repeated(),
       Flag::Value("freeze", "PATTERN", "do not train these").Repeated(),
       Flag::Number("clip-norm", "X", "scale gradients down to this global norm", 0, 1e30),
@@ -35,7 +36,7 @@ std::vector<Flag> AuthorFlags() {
           .Default("op"),
       Flag::Value("label", "NAME", "name of the label input").Default("label"),
       Flag::Value("train-output", "NAME",
-                  "the model output that the loss compares; the first by default")};
+                  "the model output that the loss compares; the first float one by default")};
 }
 
 absl::Status ReadAuthorFlags(const Args& args, AuthorOptions* options) {
@@ -66,7 +67,7 @@ std::string TwiceNote(const Model& model, const AuthorOptions& options) {
     return "";
   auto graph = InferenceGraph(model);
   if (!graph.ok() || graph->outputs.empty()) return "";
-  const std::string output = options.output.empty() ? graph->outputs[0].name : options.output;
+  const std::string output = options.output.empty() ? DefaultOutput(*graph) : options.output;
   const std::string last = LastOperator(*graph, output);
   const bool fits = binary ? last == "Sigmoid" : last == "Softmax" || last == "LogSoftmax";
   if (!fits) return "";

@@ -57,8 +57,19 @@ absl::StatusOr<int> RunExport(const Args& args) {
   } else if (args.Has("like")) {
     ONWARD_ASSIGN_OR_RETURN(Model original, ReadModel(args.String("like")));
     ONWARD_ASSIGN_OR_RETURN(out, ExportLike(model, original));
+    Model as_inference = out;
+    ONWARD_ASSIGN_OR_RETURN(const ModeChange change, ToInferenceMode(&as_inference));
+    if (change.any()) {
+      std::cerr << "note: '" << original.path() << "' is in training mode (" << change.ToString()
+                << ") and stays so; without --like inference mode is written\n";
+    }
   } else {
     out = InferenceOnly(model);
+    ONWARD_ASSIGN_OR_RETURN(const ModeChange change, ToInferenceMode(&out));
+    if (change.any()) {
+      std::cerr << "note: '" << model.path() << "' is in training mode (" << change.ToString()
+                << "); inference mode is written\n";
+    }
   }
   ONWARD_RETURN_IF_ERROR(WriteChecked(out, args.String("output")));
   std::cout << args.String("output") << ": written\n";

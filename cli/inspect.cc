@@ -32,6 +32,7 @@ struct Facts {
   Graph graph;  // the inference graph, with weights as initializers
   int64_t parameter_bytes = 0;
   int64_t activation_bytes = 0;  // of values with a known shape
+  std::vector<WeightDecision> decisions;
   std::vector<std::string> trainable;
   std::vector<std::string> classes;  // what the file calls its classes, if it does
   std::string blocked;               // why gradients cannot be derived; "" if they can
@@ -48,7 +49,15 @@ absl::StatusOr<Facts> Gather(const Model& model) {
   if (auto classes = StoredClasses(model); classes.ok()) facts.classes = *std::move(classes);
   // What make-trainable would find.
   facts.graph = facts.spec.inference;
-  LiftConstants(&facts.graph);
+  if (!facts.graph.outputs.empty()) {
+    if (auto inlined = InlineFunctions(facts.graph); inlined.ok())
+      facts.graph = *std::move(inlined);
+    facts.decisions = DecideWeights(facts.graph, DefaultOutput(facts.graph));
+    for (const WeightDecision& d : facts.decisions) {
+      if (d.trains) facts.trainable.push_back(d.name);
+    }
+    LiftConstants(&facts.graph, {facts.trainable.begin(), facts.trainable.end()});
+  }
   const Graph& graph = facts.graph;
   for (const auto& [name, tensor] : graph.initializers) {
     if (!IsFloating(tensor.dtype())) continue;
@@ -71,11 +80,10 @@ absl::StatusOr<Facts> Gather(const Model& model) {
         facts.activation_bytes += static_cast<int64_t>(TensorBytes(type->dtype, *shape));
     }
   }
-  facts.trainable = TrainableInitializers(graph, graph.outputs[0].name);
   if (facts.blocked.empty() && !facts.trainable.empty()) {
     DifferentiateOptions options;
     options.operators = &Operators();
-    auto gradients = Differentiate(*canonical, graph.outputs[0].name, facts.trainable, options);
+    auto gradients = Differentiate(*canonical, DefaultOutput(graph), facts.trainable, options);
     if (!gradients.ok()) facts.blocked = std::string(gradients.status().message());
   }
   return facts;
@@ -125,6 +133,15 @@ void PrintTraining(const Model& model, const TrainingSpec& spec) {
     std::cout << "steps done: " << steps << "\n";
 }
 
+void PrintDecisions(const Facts& f, bool trains) {
+  for (const WeightDecision& d : f.decisions) {
+    if (d.trains != trains) continue;
+    const ValueType* type = f.graph.TypeOf(d.name);
+    std::cout << "  " << d.name << ": " << (type == nullptr ? "float" : type->ToString()) << ", "
+              << d.reason << "\n";
+  }
+}
+
 void PrintText(const Model& model, const Facts& f) {
   std::cout << model.path() << ": IR " << model.ir_version() << ", opsets " << Opsets(model)
             << "\n";
@@ -136,9 +153,11 @@ void PrintText(const Model& model, const Facts& f) {
   if (!f.classes.empty()) std::cout << "classes: " << absl::StrJoin(f.classes, ", ") << "\n";
   PrintTraining(model, f.spec);
   std::cout << "would train: " << f.trainable.size() << " initializers\n";
-  for (const std::string& name : f.trainable) {
-    const Tensor& t = f.graph.initializers.at(name);
-    std::cout << "  " << name << ": " << DTypeName(t.dtype()) << t.shape().ToString() << "\n";
+  PrintDecisions(f, true);
+  if (f.decisions.size() > f.trainable.size()) {
+    std::cout << "would leave: " << f.decisions.size() - f.trainable.size()
+              << " (--train '*' --train NAME takes one of these, too)\n";
+    PrintDecisions(f, false);
   }
   std::cout << "gradients: "
             << (f.trainable.empty() ? "nothing to train"
@@ -190,7 +209,12 @@ void PrintJson(const Model& model, const Facts& f) {
         return std::vector<std::string>(s.begin(), s.end());
       }()));
   w.Key("classes").Values(f.classes);
-  w.Key("trainable").Values(f.trainable).Field("gradient_blocked", f.blocked);
+  w.Key("trainable").Values(f.trainable).Key("weights").BeginArray();
+  for (const WeightDecision& d : f.decisions) {
+    w.BeginObject().Field("name", d.name).Field("trains", d.trains).Field("reason", d.reason);
+    w.EndObject();
+  }
+  w.EndArray().Field("gradient_blocked", f.blocked);
   w.Field("memory_bytes", f.parameter_bytes + f.activation_bytes).EndObject();
   std::cout << w.text() << "\n";
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // onward make-trainable: inference model -> model with TrainingInfoProto.
+#include <algorithm>
 #include <iostream>
 
 #include "absl/strings/str_cat.h"
@@ -29,7 +30,12 @@ absl::StatusOr<int> RunMakeTrainable(const Args& args) {
   if (args.Has("json")) {
     JsonWriter w;
     w.BeginObject().Field("output", args.String("output")).Key("trained").Values(result.trained);
-    w.Key("notes").Values(result.notes).EndObject();
+    w.Key("left").BeginArray();
+    for (const WeightDecision& d : result.decisions) {
+      if (std::find(result.trained.begin(), result.trained.end(), d.name) == result.trained.end())
+        w.BeginObject().Field("name", d.name).Field("reason", d.reason).EndObject();
+    }
+    w.EndArray().Key("notes").Values(result.notes).EndObject();
     std::cout << w.text() << "\n";
     return 0;
   }

@@ -44,7 +44,7 @@ absl::StatusOr<Model> TrainableModel(const Args& args, const Dataset& data, int6
   if (graph.outputs.empty())
     return absl::InvalidArgumentError(absl::StrCat("'", model.path(), "' has no outputs"));
   options.output = args.String("train-output");
-  options.loss = DefaultLoss(graph, options.output.empty() ? graph.outputs[0].name : options.output,
+  options.loss = DefaultLoss(graph, options.output.empty() ? DefaultOutput(graph) : options.output,
                              DistinctClasses(data));
   ONWARD_RETURN_IF_ERROR(ReadAuthorFlags(args, &options));
   options.seed = static_cast<uint64_t>(args.Int("seed"));

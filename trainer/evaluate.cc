@@ -73,7 +73,7 @@ absl::StatusOr<std::unique_ptr<Evaluator>> Evaluator::Create(Graph graph,
   e->data_ = std::move(data);
   e->options_ = options;
   if (graph.outputs.empty()) return absl::InvalidArgumentError("the model has no outputs");
-  const std::string output = options.output.empty() ? graph.outputs[0].name : options.output;
+  const std::string output = options.output.empty() ? DefaultOutput(graph) : options.output;
   if (!graph.IsOutput(output))
     return absl::InvalidArgumentError(absl::StrCat("'", output, "' is not an output"));
   if (const int64_t fixed = FixedBatch(graph); fixed > 0 && fixed != options.batch) {
@@ -82,6 +82,7 @@ absl::StatusOr<std::unique_ptr<Evaluator>> Evaluator::Create(Graph graph,
       e->fixed_batch_ = true;
     }
   }
+  SetInferenceMode(&graph);
   ONWARD_RETURN_IF_ERROR(InferTypes(&graph, Operators()));
   std::vector<std::string> wanted = {output};
   const std::vector<NamedType> inputs = graph.FeedInputs();

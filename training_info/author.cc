@@ -2,6 +2,7 @@
 #include "training_info/author.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "absl/container/flat_hash_map.h"
@@ -20,6 +21,7 @@
 #include "training_info/library.h"
 #include "training_info/lower.h"
 #include "training_info/step.h"
+#include "training_info/weight_choice.h"
 
 namespace onward {
 namespace {
@@ -28,11 +30,12 @@ constexpr char kStepVariable[] = "onward_step";
 
 class Author {
  public:
-  Author(const Model& model, const AuthorOptions& options) : source_(model), options_(options) {}
+  Author(const Model& model, const AuthorOptions& options)
+      : source_(model), options_(options), weights_(options.train, options.freeze) {}
 
   absl::StatusOr<AuthorResult> Run() {
     ONWARD_RETURN_IF_ERROR(PrepareInference());
-    ONWARD_RETURN_IF_ERROR(ChooseVariables());
+    ONWARD_ASSIGN_OR_RETURN(trained_, weights_.Choose(output_, graph_));
     ONWARD_RETURN_IF_ERROR(BuildAlgorithm());
     return Assemble();
   }
@@ -56,8 +59,10 @@ class Author {
       ONWARD_ASSIGN_OR_RETURN(graph_, RaiseOpset(graph_, kOldestWrittenOpset));
       rewritten_ = true;
     }
-    if (LiftConstants(&graph_)) {
-      Note("turned weights in Constant nodes into initializers");
+    if (const ModeChange change = SetInferenceMode(&graph_); change.any()) {
+      Note(absl::StrCat("the file is in training mode (", change.ToString(),
+                        "): the inference graph is written in inference mode, the algorithm "
+                        "trains in training mode"));
       rewritten_ = true;
     }
     if (options_.free_batch && FixedBatch(graph_) > 0) {
@@ -65,13 +70,16 @@ class Author {
       ONWARD_RETURN_IF_ERROR(FreeBatch(&graph_));
       rewritten_ = true;
     }
-    output_ = options_.output.empty() && !graph_.outputs.empty() ? graph_.outputs[0].name
-                                                                 : options_.output;
+    output_ = options_.output.empty() ? DefaultOutput(graph_) : options_.output;
+    if (options_.output.empty() && !graph_.outputs.empty() && output_ != graph_.outputs[0].name) {
+      Note(absl::StrCat("trains output '", output_, "': '", graph_.outputs[0].name, "' is ",
+                        graph_.outputs[0].type.ToString()));
+    }
     if (!graph_.IsOutput(output_)) {
       return absl::InvalidArgumentError(
           absl::StrCat("'", output_, "' is not an output of the model"));
     }
-    Unshare();
+    rewritten_ |= weights_.Prepare(output_, &graph_);
     if (options_.head_classes > 0) {
       ONWARD_ASSIGN_OR_RETURN(std::vector<std::string> replaced,
                               ReplaceHead(&graph_, output_, options_.head_classes, options_.seed));
@@ -86,52 +94,6 @@ class Author {
   void DropInitializersFromInputs() {
     std::erase_if(graph_.inputs,
                   [&](const NamedType& in) { return graph_.initializers.contains(in.name); });
-  }
-
-  void Unshare() {
-    std::vector<std::string> names = TrainableInitializers(graph_, output_);
-    for (std::string& name : RunningStatistics(graph_)) names.push_back(std::move(name));
-    const std::vector<std::string> shared = UnshareInitializers(&graph_, names);
-    if (shared.empty()) return;
-    Note(absl::StrCat("gave every reader of ", shared.size(), " uniformly filled initializers (",
-                      shared.front(), shared.size() > 1 ? ", ..." : "",
-                      ") a copy of its own: exporters merge equal tensors"));
-    rewritten_ = true;
-  }
-
-  absl::Status ChooseVariables() {
-    const std::vector<std::string> candidates = TrainableInitializers(graph_, output_);
-    std::set<std::string> used_patterns;
-    auto matches = [&](const std::string& name, const std::vector<std::string>& patterns) {
-      bool any = false;
-      for (const std::string& p : patterns) {
-        if (!MatchesPattern(name, p)) continue;
-        used_patterns.insert(p);
-        any = true;
-      }
-      return any;
-    };
-    for (const std::string& name : candidates) {
-      const bool wanted = options_.train.empty() || matches(name, options_.train);
-      const bool frozen = matches(name, options_.freeze);
-      if (wanted && !frozen) trained_.push_back(name);
-    }
-    for (const auto& patterns : {options_.train, options_.freeze}) {
-      for (const std::string& p : patterns) {
-        if (used_patterns.contains(p)) continue;
-        return absl::InvalidArgumentError(absl::StrCat(
-            "pattern '", p,
-            "' matches no trainable initializer; there are: ", absl::StrJoin(candidates, ", ")));
-      }
-    }
-    if (trained_.empty()) {
-      return absl::InvalidArgumentError(
-          candidates.empty()
-              ? absl::StrCat("output '", output_,
-                             "' depends on no float initializer: there is nothing to train")
-              : std::string("every trainable initializer is frozen: there is nothing to train"));
-    }
-    return absl::OkStatus();
   }
 
   absl::Status BuildAlgorithm() {
@@ -338,7 +300,8 @@ class Author {
     model.SetMetadata(kMetaLabel, label_);
     model.SetMetadata(kMetaRandomSeed, absl::StrCat(options_.seed));
     model.SetMetadata(kMetaRandomStep, "0");
-    return AuthorResult{std::move(model), trained_, notes_};
+    for (const std::string& note : weights_.notes()) Note(note);
+    return AuthorResult{std::move(model), trained_, weights_.decisions(), notes_};
   }
 
   void Note(std::string text) { notes_.push_back(std::move(text)); }
@@ -349,29 +312,19 @@ class Author {
   bool rewritten_ = false;
   std::string output_, train_output_, label_, loss_, rate_, step_;
   std::vector<std::string> trained_, notes_;
+  WeightChoice weights_;
   std::vector<std::pair<std::string, Tensor>> states_;
   TrainingEntry entry_;
 };
 
 }  // namespace
 
-bool MatchesPattern(const std::string& name, const std::string& pattern) {
-  size_t n = 0, p = 0, star = std::string::npos, mark = 0;
-  while (n < name.size()) {
-    if (p < pattern.size() && (pattern[p] == '?' || pattern[p] == name[n])) {
-      ++n, ++p;
-    } else if (p < pattern.size() && pattern[p] == '*') {
-      star = p++;
-      mark = n;
-    } else if (star != std::string::npos) {
-      p = star + 1;
-      n = ++mark;
-    } else {
-      return false;
-    }
+std::string DefaultOutput(const Graph& graph) {
+  for (const NamedType& out : graph.outputs) {
+    if (out.type.is_tensor() && (out.type.dtype == DType::kUndefined || IsFloating(out.type.dtype)))
+      return out.name;
   }
-  while (p < pattern.size() && pattern[p] == '*') ++p;
-  return p == pattern.size();
+  return graph.outputs.empty() ? "" : graph.outputs[0].name;
 }
 
 std::string LastOperator(const Graph& graph, const std::string& output) {
@@ -385,32 +338,6 @@ std::string LastOperator(const Graph& graph, const std::string& output) {
     value = it->inputs[0];
   }
   return "";
-}
-
-std::vector<std::string> RunningStatistics(const Graph& graph) {
-  std::set<std::string> names;
-  for (const Node& node : graph.nodes) {
-    if (!node.Is("BatchNormalization")) continue;
-    for (int i = 3; i <= 4 && node.HasInput(i); ++i) {
-      if (graph.initializers.contains(node.inputs[i])) names.insert(node.inputs[i]);
-    }
-  }
-  return {names.begin(), names.end()};
-}
-
-std::vector<std::string> TrainableInitializers(const Graph& graph, const std::string& output) {
-  Graph part = graph;
-  Prune(&part, {output});
-  const std::vector<std::string> running = RunningStatistics(part);
-  const absl::flat_hash_set<std::string> statistics(running.begin(), running.end());
-  std::vector<std::string> names;
-  for (const auto& [name, tensor] : part.initializers) {
-    if (IsFloating(tensor.dtype()) && tensor.shape().rank() > 0 && tensor.elements() > 0 &&
-        !statistics.contains(name)) {
-      names.push_back(name);
-    }
-  }
-  return names;
 }
 
 absl::StatusOr<AuthorResult> MakeTrainable(const Model& model, const AuthorOptions& options) {

@@ -12,6 +12,7 @@
 #include "losses/loss.h"
 #include "optimizers/optimizer.h"
 #include "optimizers/schedule.h"
+#include "training_info/weight_choice.h"
 
 namespace onward {
 
@@ -24,21 +25,23 @@ struct AuthorOptions {
   LossSpec loss{"cross_entropy", {}};
   OptimizerSpec optimizer{"adamw", {}};
   ScheduleSpec schedule;
-  // Patterns over initializer names ('*', '?'); empty `train` means all.
+  // Patterns over initializer names ('*', '?'); empty `train` means all weights
+  // (DecideWeights). A name without '*' and '?' also takes what is no weight.
   std::vector<std::string> train, freeze;
   double clip_norm = 0;      // 0: no clipping
   int64_t head_classes = 0;  // replace the last classifier by one with so many classes; 0: keep it
   GradientForm gradient = GradientForm::kOperator;
   std::string label = "label";
-  std::string output;       // the output to train; empty: the first
+  std::string output;       // the output to train; empty: DefaultOutput
   bool free_batch = false;  // make a fixed batch size variable
   uint64_t seed = 0;        // of new weights
 };
 
 struct AuthorResult {
   Model model;
-  std::vector<std::string> trained;  // initializers that learn
-  std::vector<std::string> notes;    // what was changed or chosen, in sentences
+  std::vector<std::string> trained;       // initializers that learn
+  std::vector<WeightDecision> decisions;  // on every float constant, before patterns
+  std::vector<std::string> notes;         // what was changed or chosen, in sentences
 };
 
 // The result's opset is the model's own, at least 18. BatchNormalization and
@@ -46,15 +49,9 @@ struct AuthorResult {
 // statistics are written back. initialization draws new weights.
 absl::StatusOr<AuthorResult> MakeTrainable(const Model& model, const AuthorOptions& options);
 
-// The initializers that would learn with these patterns: float, at least one
-// axis, not running statistics, and the output depends on them.
-std::vector<std::string> TrainableInitializers(const Graph& graph, const std::string& output);
-
-// The running statistics of BatchNormalization among the initializers.
-std::vector<std::string> RunningStatistics(const Graph& graph);
-
-// '*' any characters, '?' one.
-bool MatchesPattern(const std::string& name, const std::string& pattern);
+// The output that is trained where none is named: the first float one (classifiers of
+// scikit-learn put the label first), else the first. "" where there is none.
+std::string DefaultOutput(const Graph& graph);
 
 // The operator at the end of the path to `output`, past Identity: "Softmax", ...
 std::string LastOperator(const Graph& graph, const std::string& output);

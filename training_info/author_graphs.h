@@ -4,6 +4,7 @@
 #define ONWARD_TRAINING_INFO_AUTHOR_GRAPHS_H_
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -28,16 +29,50 @@ TrainingForward CopyForward(const Graph& graph, const std::string& output);
 
 // --- constants (lift_constants.cc)
 
-// A model that keeps its weights in Constant nodes has nothing to bind until these are
-// initializers. Makes them so where there is nothing else to train; whether it did.
-bool LiftConstants(Graph* graph);
+// Weights in Constant nodes cannot be bound until they are initializers. Makes them so, those
+// that have these names; whether there were any.
+bool LiftConstants(Graph* graph, const std::set<std::string>& names);
+
+// --- training mode (inference_mode.cc)
+
+struct ModeChange {
+  int normalizations = 0, dropouts = 0;
+  bool any() const { return normalizations + dropouts > 0; }
+  std::string ToString() const;  // "2 BatchNormalization, 1 Dropout"
+};
+// Files are also exported in training mode. Makes BatchNormalization use its running statistics
+// and Dropout hand on what it gets, in bodies too. A Dropout whose mode is fed
+// stays. A statistic that is read further on is then the one that went in.
+ModeChange SetInferenceMode(Graph* graph);
 
 // --- shared tensors (unshare.cc)
 
 // Gives every reader of a uniformly filled initializer among `names` a copy of
-// its own; returns the names that were shared. Weights that hold anything but
-// one repeated number are taken to be tied on purpose.
+// its own (kCopyOfKey in their metadata); returns the names that were shared.
+// Weights that hold anything but one repeated number are taken to be tied on purpose.
 std::vector<std::string> UnshareInitializers(Graph* graph, const std::vector<std::string>& names);
+
+// --- tied tensors (tie.cc)
+
+struct Tie {
+  std::string copy, kept;  // `copy` was an initializer, and is computed from `kept` now
+};
+// Exporters fold the transposition of a tied weight (an embedding that is the output layer,
+// too) into a second initializer. Makes the one among `names` that is another one transposed,
+// number for number, a Transpose of it again, under its name.
+std::vector<Tie> TieTransposedCopies(Graph* graph, const std::vector<std::string>& names);
+
+// --- repeated tokens (collapse.cc)
+
+// Where a constant among `names` repeats itself along an axis as long as the fixed batch, makes
+// one part (`kept`) the weight, repeated under the old name (`copy`).
+std::vector<Tie> CollapseRepeatedRows(Graph* graph, const std::vector<std::string>& names);
+
+// --- biases of recurrent layers (recurrent_bias.cc)
+
+// Where the second half of a bias among `names` is zero in a layer that has one bias only,
+// makes the first half the weight (`kept`), padded to the whole under its name (`copy`).
+std::vector<Tie> SplitPaddedBiases(Graph* graph, const std::vector<std::string>& names);
 
 // --- weights (initialization.cc)
 

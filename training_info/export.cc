@@ -9,12 +9,10 @@
 #include "absl/strings/str_join.h"
 #include "core/base/status.h"
 #include "core/onnx_io/proto.h"
-#include "training_info/import.h"
+#include "training_info/export_proto.h"
 
 namespace onward {
-namespace {
 
-// Replaces the values, keeping name, type, shape and documentation.
 absl::Status SetValues(const Tensor& value, onnx::TensorProto* proto) {
   const Shape shape(absl::MakeConstSpan(proto->dims().data(), proto->dims_size()));
   if (static_cast<DType>(proto->data_type()) != value.dtype() || shape != value.shape()) {
@@ -38,21 +36,6 @@ absl::Status SetInitializers(const Variables& variables, onnx::GraphProto* graph
   return absl::OkStatus();
 }
 
-absl::Status SetConstants(const Variables& variables, onnx::GraphProto* graph,
-                          std::set<std::string>* done) {
-  for (onnx::NodeProto& node : *graph->mutable_node()) {
-    if (node.op_type() != "Constant" || node.output_size() != 1) continue;
-    auto it = variables.find(node.output(0));
-    if (it == variables.end()) continue;
-    for (onnx::AttributeProto& a : *node.mutable_attribute()) {
-      if (a.name() != "value") continue;
-      ONWARD_RETURN_IF_ERROR(SetValues(it->second, a.mutable_t()));
-      done->insert(node.output(0));
-    }
-  }
-  return absl::OkStatus();
-}
-
 absl::Status RequirePlaces(const Variables& variables, const std::set<std::string>& done,
                            const char* where) {
   std::vector<std::string> missing;
@@ -63,8 +46,6 @@ absl::Status RequirePlaces(const Variables& variables, const std::set<std::strin
   return absl::InvalidArgumentError(
       absl::StrCat(where, " has no initializer for: ", absl::StrJoin(missing, ", ")));
 }
-
-}  // namespace
 
 absl::StatusOr<Model> WithVariables(const Model& model, const Variables& variables) {
   Model out = model;
@@ -105,31 +86,6 @@ Model InferenceOnly(const Model& model) {
     const std::string& key = metadata->Get(i).key();
     if (absl::StartsWith(key, "onward.") && key != kMetaClasses) metadata->DeleteSubrange(i, 1);
   }
-  return out;
-}
-
-absl::StatusOr<Model> ExportLike(const Model& trained, const Model& original) {
-  ONWARD_ASSIGN_OR_RETURN(TrainingSpec spec, ImportTraining(trained));
-  Variables weights;
-  const std::set<std::string> bound = spec.StateVariables();
-  for (const auto& [name, tensor] : spec.inference.initializers) {
-    if (bound.empty() || bound.contains(name)) weights.emplace(name, tensor);
-  }
-  if (bound.empty()) {
-    // A plain model: whatever the original also has.
-    std::set<std::string> names;
-    for (const auto& t : original.proto().graph().initializer()) names.insert(t.name());
-    for (auto it = weights.begin(); it != weights.end();) {
-      it = names.contains(it->first) ? std::next(it) : weights.erase(it);
-    }
-  }
-  if (weights.empty())
-    return absl::InvalidArgumentError("the two models have no weights in common");
-  Model out = original;
-  std::set<std::string> done;
-  ONWARD_RETURN_IF_ERROR(SetInitializers(weights, out.proto().mutable_graph(), &done));
-  ONWARD_RETURN_IF_ERROR(SetConstants(weights, out.proto().mutable_graph(), &done));
-  ONWARD_RETURN_IF_ERROR(RequirePlaces(weights, done, "the original"));
   return out;
 }
 

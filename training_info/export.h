@@ -7,6 +7,7 @@
 #include "absl/status/statusor.h"
 #include "core/onnx_io/model.h"
 #include "core/runtime/executor.h"
+#include "training_info/author_graphs.h"
 #include "training_info/spec.h"
 
 namespace onward {
@@ -27,10 +28,14 @@ absl::StatusOr<Model> WithVariables(const Model& model, const Variables& variabl
 // The plain inference model: no training_info, nothing that only training needs.
 Model InferenceOnly(const Model& model);
 
+// SetInferenceMode for the nodes of a file; everything else stays byte for byte.
+absl::StatusOr<ModeChange> ToInferenceMode(Model* model);
+
 // The values of `trained`'s initializers in a copy of `original`, where names,
 // types and shapes agree; `original` keeps its opset and all the rest. Weights
-// that `original` holds in Constant nodes are replaced there. An error if
-// nothing corresponds or a trained weight has no place.
+// that `original` holds in Constant nodes are replaced there, copies that were tied
+// to a weight follow it, and nodes that shared a tensor with others get the one they
+// were trained with. An error if nothing corresponds or a trained weight has no place.
 absl::StatusOr<Model> ExportLike(const Model& trained, const Model& original);
 
 // Adds an entry to model.training_info, and the functions it calls.

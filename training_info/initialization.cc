@@ -16,13 +16,14 @@ struct Use {
   bool transposed = false;
 };
 
-// Follows a weight through Reshape, Transpose and Identity to its real reader.
+// Follows a weight through changes of shape to its real reader.
 Use FindUse(const Graph& graph, std::string value) {
   for (const Node& node : graph.nodes) {
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       if (node.inputs[i] != value) continue;
-      const bool passes =
-          node.Is("Reshape") || node.Is("Identity") || node.Is("Transpose") || node.Is("Cast");
+      const bool passes = node.Is("Reshape") || node.Is("Identity") || node.Is("Transpose") ||
+                          node.Is("Cast") || node.Is("Pad") || node.Is("Expand") ||
+                          node.Is("Unsqueeze");
       if (passes && i == 0) {
         value = node.outputs[0];
         break;
@@ -108,10 +109,10 @@ void AddInitialization(const Graph& graph, const std::vector<std::string>& weigh
       init.nodes.push_back(RandomNode(value, weight, bound, embedding));
       continue;
     }
-    const bool scale =
-        (use.op == "BatchNormalization" || use.op == "LayerNormalization" ||
-         use.op == "InstanceNormalization" || use.op == "GroupNormalization" || use.op == "Mul") &&
-        use.input <= 1;
+    const bool scale = (use.op == "BatchNormalization" || use.op == "LayerNormalization" ||
+                        use.op == "InstanceNormalization" || use.op == "GroupNormalization" ||
+                        use.op == "Mul" || use.op == "Div") &&
+                       use.input <= 1;
     fill(value, weight, scale ? 1 : use.op == "PRelu" ? 0.25 : 0);
   }
   for (const auto& [name, start] : states) {

@@ -3,26 +3,26 @@
 #include <utility>
 
 #include "core/graph/constant.h"
-#include "training_info/author.h"
 #include "training_info/author_graphs.h"
 
 namespace onward {
 
-bool LiftConstants(Graph* graph) {
-  if (graph->outputs.empty()) return false;
-  if (!TrainableInitializers(*graph, graph->outputs[0].name).empty()) return false;
+bool LiftConstants(Graph* graph, const std::set<std::string>& names) {
+  const size_t before = graph->nodes.size();
   std::vector<Node> nodes;
   for (Node& node : graph->nodes) {
-    const std::optional<Tensor> value = ConstantValue(node);
-    if (!value.has_value() || !IsFloating(value->dtype()) || value->shape().rank() == 0) {
+    std::optional<Tensor> value;
+    if (node.Is("Constant") && !node.outputs.empty() && names.contains(node.outputs[0]))
+      value = ConstantValue(node);
+    if (value.has_value()) {
+      graph->types[node.outputs[0]] = ValueType::Of(value->dtype(), value->shape());
+      graph->initializers.insert_or_assign(node.outputs[0], *std::move(value));
+    } else {
       nodes.push_back(std::move(node));
-      continue;
     }
-    graph->initializers.emplace(node.outputs[0], *value);
   }
-  const bool lifted = nodes.size() < graph->nodes.size();
   graph->nodes = std::move(nodes);
-  return lifted;
+  return graph->nodes.size() < before;
 }
 
 }  // namespace onward

@@ -8,6 +8,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/status.h"
+#include "training_info/author_graphs.h"
 #include "training_info/combine.h"
 #include "training_info/export.h"
 #include "training_info/import.h"
@@ -222,6 +223,7 @@ absl::StatusOr<TensorMap> TrainingModel::Step(const TensorMap& feeds,
 absl::StatusOr<TensorMap> TrainingModel::Infer(const TensorMap& feeds) {
   if (inference_ == nullptr) {
     ONWARD_ASSIGN_OR_RETURN(Graph graph, Lower(spec_.inference, spec_.StateVariables()));
+    SetInferenceMode(&graph);
     CompileOptions options;
     options.device = &device_;
     options.operators = &Operators();

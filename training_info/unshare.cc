@@ -2,34 +2,21 @@
 // Exporters store equal initializers once. Layers that all start with ones or
 // zeros (scales, shifts and running statistics of normalizations) then share one
 // tensor although each has its own in the network they came from.
-#include <cstring>
 #include <map>
 #include <set>
 
 #include "absl/strings/str_cat.h"
 #include "core/graph/name_scope.h"
 #include "training_info/author_graphs.h"
+#include "training_info/weights.h"
 
 namespace onward {
-namespace {
-
-bool AllEqual(const Tensor& t) {
-  const size_t width = DTypeBits(t.dtype()) / 8;
-  if (width == 0 || t.elements() == 0) return false;
-  const char* data = t.data<char>();
-  for (int64_t i = 1; i < t.elements(); ++i) {
-    if (std::memcmp(data, data + i * width, width) != 0) return false;
-  }
-  return true;
-}
-
-}  // namespace
 
 std::vector<std::string> UnshareInitializers(Graph* graph, const std::vector<std::string>& names) {
   std::map<std::string, int> readers;
   for (const std::string& name : names) {
     auto it = graph->initializers.find(name);
-    if (it != graph->initializers.end() && IsFloating(it->second.dtype()) && AllEqual(it->second))
+    if (it != graph->initializers.end() && IsFloating(it->second.dtype()) && IsUniform(it->second))
       readers[name] = 0;
   }
   NameScope scope(*graph);
@@ -38,6 +25,9 @@ std::vector<std::string> UnshareInitializers(Graph* graph, const std::vector<std
     const Tensor value = graph->initializers.at(from);
     graph->types[name] = ValueType::Of(value.dtype(), value.shape());
     graph->initializers[name] = value;
+    std::map<std::string, std::string> entries = graph->metadata[from];
+    entries[kCopyOfKey] = from;
+    graph->metadata[from] = graph->metadata[name] = std::move(entries);
     unshared.insert(from);
   };
   // The usual form: an Identity node that carries the name the tensor had.
