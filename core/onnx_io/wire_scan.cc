@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/onnx_io/wire_scan.h"
 
+#include <algorithm>
 #include <cstdint>
 
 #include "absl/strings/str_cat.h"
@@ -29,8 +30,7 @@ struct Cursor {
   }
 };
 
-// kTensor: its parts are not messages, but strings count too. kType: types are
-// messages all the way down.
+// kOther: messages that hold little more than text. kBytes: no message at all.
 enum class Message {
   kModel,
   kGraph,
@@ -40,83 +40,124 @@ enum class Message {
   kTraining,
   kSparse,
   kTensor,
+  kValue,
   kType,
-  kLeaf
+  kOther,
+  kBytes
 };
 
-// Which submessages can hold many further ones; the field numbers are those of
-// onnx.proto.
+// What a field holds that has a length of its own; the numbers are those of
+// onnx.proto, and fields that it does not have hold bytes.
 Message Child(Message parent, uint64_t field) {
   switch (parent) {
     case Message::kModel:
-      return field == 7    ? Message::kGraph
-             : field == 20 ? Message::kTraining
-             : field == 25 ? Message::kFunction
-                           : Message::kLeaf;
-    case Message::kTraining: return field <= 2 ? Message::kGraph : Message::kLeaf;
+      return field == 7                                 ? Message::kGraph
+             : field == 20                              ? Message::kTraining
+             : field == 25                              ? Message::kFunction
+             : field == 8 || field == 14 || field == 26 ? Message::kOther
+                                                        : Message::kBytes;
+    case Message::kTraining:
+      return field <= 2 ? Message::kGraph : field <= 4 ? Message::kOther : Message::kBytes;
     case Message::kGraph:
       return field == 1                   ? Message::kNode
              : field == 5                 ? Message::kTensor
              : field == 15                ? Message::kSparse
-             : field >= 11 && field <= 14 ? Message::kType
-                                          : Message::kLeaf;
+             : field >= 11 && field <= 13 ? Message::kValue
+             : field == 14 || field == 16 ? Message::kOther
+                                          : Message::kBytes;
     case Message::kFunction:
-      return field == 7    ? Message::kNode
-             : field == 11 ? Message::kAttribute
-             : field == 12 ? Message::kType
-                           : Message::kLeaf;
-    case Message::kNode: return field == 5 ? Message::kAttribute : Message::kLeaf;
+      return field == 7                  ? Message::kNode
+             : field == 11               ? Message::kAttribute
+             : field == 12               ? Message::kValue
+             : field == 9 || field == 14 ? Message::kOther
+                                         : Message::kBytes;
+    case Message::kNode:
+      return field == 5                  ? Message::kAttribute
+             : field == 9 || field == 10 ? Message::kOther
+                                         : Message::kBytes;
     case Message::kAttribute:
       return field == 6 || field == 11    ? Message::kGraph
              : field == 5 || field == 10  ? Message::kTensor
              : field == 22 || field == 23 ? Message::kSparse
              : field == 14 || field == 15 ? Message::kType
-                                          : Message::kLeaf;
-    case Message::kSparse: return Message::kTensor;
-    case Message::kType: return Message::kType;
+                                          : Message::kBytes;
+    case Message::kSparse: return field <= 2 ? Message::kTensor : Message::kBytes;
     case Message::kTensor:
-    case Message::kLeaf: return Message::kLeaf;
+      return field == 3 || field == 13 || field == 16 ? Message::kOther : Message::kBytes;
+    case Message::kValue:
+      return field == 2 ? Message::kType : field == 4 ? Message::kOther : Message::kBytes;
+    // Types, shapes and dimensions are messages all the way down; the few names among
+    // them are short.
+    case Message::kType: return Message::kType;
+    case Message::kOther:
+    case Message::kBytes: return Message::kBytes;
   }
-  return Message::kLeaf;
+  return Message::kBytes;
 }
 
-bool Scan(Cursor cursor, Message kind, int depth, int64_t* count) {
-  if (depth > 100) return true;  // the parser's own limit refuses this
-  while (cursor.ok && cursor.at < cursor.end) {
-    const uint64_t tag = cursor.Varint();
-    switch (tag & 7) {
-      case 0: cursor.Varint(); break;
-      case 1: cursor.at += std::min<ptrdiff_t>(8, cursor.end - cursor.at); break;
-      case 5: cursor.at += std::min<ptrdiff_t>(4, cursor.end - cursor.at); break;
-      case 2: {
-        const uint64_t size = cursor.Varint();
-        if (!cursor.ok || size > static_cast<uint64_t>(cursor.end - cursor.at)) return true;
-        const Message child = Child(kind, tag >> 3);
-        *count += child == Message::kNode ? kNodeMessages : 1;
-        if (*count > kMaxMessages) return false;
-        if (child != Message::kLeaf &&
-            !Scan({cursor.at, cursor.at + size}, child, depth + 1, count)) {
-          return false;
-        }
-        cursor.at += size;
-        break;
-      }
-      case 3:
-      case 4: break;  // groups are unknown fields; what they hold counts here
-      default: return true;
-    }
+// Whether onnx.proto has a number of this field. The parser keeps those it does not
+// know one by one.
+bool IsNumber(Message parent, uint64_t field) {
+  switch (parent) {
+    case Message::kModel: return field == 1 || field == 5;
+    case Message::kAttribute:
+      return field == 2 || field == 3 || field == 7 || field == 8 || field == 20;
+    case Message::kTensor:
+      return field <= 5 || field == 7 || field == 10 || field == 11 || field == 14;
+    case Message::kSparse: return field == 3;
+    case Message::kType:
+    case Message::kOther: return field <= 3;
+    default: return false;
   }
-  return true;
 }
+
+class Scanner {
+ public:
+  // False where there are too many parts.
+  bool Scan(Cursor cursor, Message kind, int depth) {
+    if (depth > 100) return true;  // the parser's own limit refuses this
+    int64_t groups = 0;            // around the cursor; all that is in them is unknown
+    while (cursor.ok && cursor.at < cursor.end) {
+      const uint64_t tag = cursor.Varint();
+      const bool number = groups == 0 && IsNumber(kind, tag >> 3);
+      const Message child = groups == 0 ? Child(kind, tag >> 3) : Message::kBytes;
+      switch (tag & 7) {
+        case 0: cursor.Varint(); break;
+        case 1: cursor.at += std::min<ptrdiff_t>(8, cursor.end - cursor.at); break;
+        case 5: cursor.at += std::min<ptrdiff_t>(4, cursor.end - cursor.at); break;
+        case 2: {
+          const uint64_t size = cursor.Varint();
+          if (!cursor.ok || size > static_cast<uint64_t>(cursor.end - cursor.at)) return true;
+          if (!Count(child == Message::kNode ? kNodeMessages : 1)) return false;
+          if (child != Message::kBytes && !Scan({cursor.at, cursor.at + size}, child, depth + 1)) {
+            return false;
+          }
+          cursor.at += size;
+          continue;
+        }
+        case 3: ++groups; break;
+        case 4: --groups; continue;
+        default: return true;
+      }
+      if (!number && !Count(1)) return false;
+    }
+    return true;
+  }
+
+ private:
+  bool Count(int64_t parts) { return (count_ += parts) <= kMaxMessages; }
+
+  int64_t count_ = 0;
+};
 
 }  // namespace
 
 absl::Status ScanModelBytes(absl::string_view bytes) {
   const auto* data = reinterpret_cast<const uint8_t*>(bytes.data());
-  int64_t count = 0;
-  if (Scan({data, data + bytes.size()}, Message::kModel, 0, &count)) return absl::OkStatus();
+  if (Scanner().Scan({data, data + bytes.size()}, Message::kModel, 0)) return absl::OkStatus();
   return absl::ResourceExhaustedError(
-      absl::StrCat("the file holds more than ", kMaxMessages, " nodes, attributes and values"));
+      absl::StrCat("the file holds more than ", kMaxMessages,
+                   " nodes, attributes, values and unknown fields; it is damaged, or no model"));
 }
 
 }  // namespace onward

@@ -11,8 +11,9 @@ namespace onward {
 
 inline constexpr int64_t kMaxMessages = 4'000'000;
 
-// Refuses bytes whose nested messages (nodes, attributes, values, ...) are more
-// than kMaxMessages. Malformed bytes pass: the parser refuses them.
+// Refuses bytes whose nested messages (nodes, attributes, values, ...) and fields that
+// onnx.proto does not have are more than kMaxMessages. Malformed bytes pass: the parser refuses
+// them.
 absl::Status ScanModelBytes(absl::string_view bytes);
 
 }  // namespace onward

@@ -197,6 +197,15 @@ TEST(Amplification, SmallPartsInGreatNumbers) {
        AroundGraph(Field(11, Field(2, Field(1, Field(2, Times(5 * kMillion, Field(1, "")))))))},
       {"five million metadata", Times(5 * kMillion, Field(14, ""))},
       {"five million functions", AroundGraph("") + Times(5 * kMillion, Field(25, ""))},
+      {"five million unknown groups", AroundGraph("") + Times(5 * kMillion, "\x7b\x7c")},
+      {"five million unknown groups in an entry",
+       AroundGraph("") + Field(14, Times(5 * kMillion, "\x7b\x7c"))},
+      {"five million unknown numbers",
+       AroundGraph("") + Times(5 * kMillion, std::string("\x78\x00", 2))},
+      {"five million unknown numbers of a dimension",
+       AroundGraph(
+           Field(11, Field(2, Field(1, Field(2, Field(1, Times(5 * kMillion,
+                                                               std::string("\x78\x00", 2))))))))},
       {"five million bindings", AroundGraph("") + Field(20, Times(5 * kMillion, Field(4, "")))},
   };
   for (const Amplified& row : rows) {
