@@ -2,10 +2,12 @@
 #include "core/graph/inline.h"
 
 #include <algorithm>
+#include <map>
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/status.h"
+#include "core/graph/expansion_cost.h"
 #include "core/graph/rename.h"
 #include "core/graph/verify.h"
 
@@ -13,7 +15,10 @@ namespace onward {
 namespace {
 
 constexpr int kMaxCallDepth = 100;
+// Deeper graphs could not be read from a file either.
+constexpr int kMaxNesting = 32;
 constexpr size_t kMaxPrefixPart = 64;
+constexpr size_t kBytesOfNode = 1024;
 
 // Copies the nodes of a function's body to where it is called.
 class BodyCopy {
@@ -91,22 +96,24 @@ class BodyCopy {
   NameScope* const names_;
 };
 
+size_t Bytes(const Attribute& attribute) {
+  if (auto* text = std::get_if<std::string>(&attribute.value)) return text->size();
+  if (auto* ints = std::get_if<std::vector<int64_t>>(&attribute.value)) return 8 * ints->size();
+  if (auto* floats = std::get_if<std::vector<float>>(&attribute.value)) return 4 * floats->size();
+  size_t bytes = 0;
+  if (auto* texts = std::get_if<std::vector<std::string>>(&attribute.value)) {
+    for (const std::string& t : *texts) bytes += sizeof t + t.size();
+  }
+  return bytes;
+}
+
 // What a copy of the node costs, in nodes: names and lists count by their length.
 int64_t Weight(const Node& node) {
   size_t bytes = node.name.size() + node.op_type.size();
   for (const std::string& v : node.inputs) bytes += v.size();
   for (const std::string& v : node.outputs) bytes += v.size();
-  for (const auto& [name, attribute] : node.attributes) {
-    bytes += name.size();
-    if (auto* text = std::get_if<std::string>(&attribute.value)) bytes += text->size();
-    if (auto* ints = std::get_if<std::vector<int64_t>>(&attribute.value)) bytes += 8 * ints->size();
-    if (auto* floats = std::get_if<std::vector<float>>(&attribute.value))
-      bytes += 4 * floats->size();
-    if (auto* texts = std::get_if<std::vector<std::string>>(&attribute.value)) {
-      for (const std::string& t : *texts) bytes += sizeof t + t.size();
-    }
-  }
-  return 1 + static_cast<int64_t>(bytes / 1024);
+  for (const auto& [name, attribute] : node.attributes) bytes += name.size() + Bytes(attribute);
+  return 1 + static_cast<int64_t>(bytes / kBytesOfNode);
 }
 
 // A function sees its formal inputs and nothing else.
@@ -152,51 +159,85 @@ class Inliner {
     return it->second.get();
   }
 
-  // Totals per function, so that 2^22 calls cost 22 look-ups to refuse.
-  absl::StatusOr<int64_t> Count(const std::vector<Node>& nodes, int depth) {
+  // Cost of nodes, their graphs and what they call, reckoned once per function, so that
+  // 2^22 calls cost 22 look-ups to refuse.
+  absl::StatusOr<ExpansionCost> Count(const std::vector<Node>& nodes, int depth) {
     if (depth > kMaxCallDepth) return TooDeep();
-    int64_t total = 0;
+    ExpansionCost total;
     for (const Node& node : nodes) {
-      total += Weight(node);
-      absl::Status status;
-      ForEachBody(node, [&](const std::string&, const Graph& body) {
-        if (!status.ok()) return;
-        const absl::StatusOr<int64_t> inner = Count(body.nodes, depth + 1);
-        status = inner.status();
-        total += inner.value_or(0);
-      });
-      ONWARD_RETURN_IF_ERROR(status);
-      const Function* f = Callee(node);
-      if (f != nullptr) {
-        auto it = counts_.find(f);
-        if (it == counts_.end()) {
-          if (!active_.insert(f).second) {
-            return absl::InvalidArgumentError(
-                absl::StrCat("function ", node.domain, ".", node.op_type,
-                             " calls itself (directly or through others); "
-                             "ONNX functions may not be recursive"));
-          }
-          ONWARD_ASSIGN_OR_RETURN(int64_t inner, Count(f->body.nodes, depth + 1));
-          active_.erase(f);
-          it = counts_.emplace(f, inner).first;
+      total.Add(ExpansionCost::OfNodes(Weight(node)));
+      std::map<std::string, ExpansionCost> arguments;
+      for (const auto& [name, attribute] : node.attributes) {
+        ONWARD_ASSIGN_OR_RETURN(ExpansionCost cost, CountAttribute(attribute, depth));
+        if (IsCopied(attribute)) total.Add(cost);  // the others are in the node's weight
+        arguments.emplace(name, std::move(cost));
+      }
+      if (const Function* f = Callee(node)) {
+        ONWARD_RETURN_IF_ERROR(CountFunction(node, *f, depth));
+        for (const auto& [name, attribute] : f->default_attributes) {
+          if (arguments.contains(name)) continue;
+          ONWARD_ASSIGN_OR_RETURN(ExpansionCost cost, CountAttribute(attribute, depth));
+          arguments.emplace(name, std::move(cost));
         }
-        total += it->second;
+        total.Add(costs_.at(f).Called(arguments));
       }
-      if (total > kMaxExpandedNodes) {
-        return absl::ResourceExhaustedError(
-            absl::StrCat("expanding the model's functions gives more than ", kMaxExpandedNodes,
-                         " nodes, or as much text"));
-      }
+      ONWARD_RETURN_IF_ERROR(CheckCost(total));
     }
     return total;
+  }
+
+  static bool IsCopied(const Attribute& attribute) {
+    return !attribute.ref.empty() || std::holds_alternative<Attribute::Body>(attribute.value) ||
+           std::holds_alternative<std::vector<Attribute::Body>>(attribute.value);
+  }
+
+  absl::StatusOr<ExpansionCost> CountAttribute(const Attribute& attribute, int depth) {
+    if (!attribute.ref.empty()) return ExpansionCost::OfReference(attribute.ref);
+    std::vector<Attribute::Body> bodies;
+    if (auto* one = std::get_if<Attribute::Body>(&attribute.value)) bodies = {*one};
+    if (auto* list = std::get_if<std::vector<Attribute::Body>>(&attribute.value)) bodies = *list;
+    if (bodies.empty()) return ExpansionCost::OfNodes(Bytes(attribute) / kBytesOfNode);
+    ExpansionCost total;
+    for (const Attribute::Body& body : bodies) {
+      ONWARD_ASSIGN_OR_RETURN(ExpansionCost inner, Count(body->nodes, depth + 1));
+      total.Add(inner.Nested());
+    }
+    return total;
+  }
+
+  absl::Status CountFunction(const Node& call, const Function& f, int depth) {
+    if (costs_.contains(&f)) return absl::OkStatus();
+    if (!active_.insert(&f).second) {
+      return absl::InvalidArgumentError(absl::StrCat("function ", call.domain, ".", call.op_type,
+                                                     " calls itself (directly or through others); "
+                                                     "ONNX functions may not be recursive"));
+    }
+    ONWARD_ASSIGN_OR_RETURN(ExpansionCost cost, Count(f.body.nodes, depth + 1));
+    active_.erase(&f);
+    costs_.emplace(&f, std::move(cost));
+    return absl::OkStatus();
+  }
+
+  static absl::Status CheckCost(const ExpansionCost& cost) {
+    if (cost.nodes() > kMaxExpandedNodes) {
+      return absl::ResourceExhaustedError(
+          absl::StrCat("expanding the model's functions gives more than ", kMaxExpandedNodes,
+                       " nodes, or as much text; call fewer functions, or hand on smaller graphs"));
+    }
+    if (cost.nesting() > kMaxNesting) {
+      return absl::ResourceExhaustedError(
+          absl::StrCat("expanding the model's functions nests graphs more than ", kMaxNesting,
+                       " deep; hand fewer graphs from function to function"));
+    }
+    return absl::OkStatus();
   }
 
   absl::Status CheckBudget() {
     for (const auto& [key, function] : root_.functions) {
       ONWARD_RETURN_IF_ERROR(CheckBody(key, *function));
       active_ = {function.get()};
-      ONWARD_ASSIGN_OR_RETURN(int64_t n, Count(function->body.nodes, 0));
-      counts_[function.get()] = n;
+      ONWARD_ASSIGN_OR_RETURN(ExpansionCost cost, Count(function->body.nodes, 0));
+      costs_.insert_or_assign(function.get(), std::move(cost));
     }
     active_.clear();
     return Count(root_.nodes, 0).status();
@@ -235,7 +276,7 @@ class Inliner {
   const Graph& root_;
   const std::function<bool(const Node&, const Function&)>& keep_;
   NameScope names_;
-  absl::flat_hash_map<const Function*, int64_t> counts_;
+  absl::flat_hash_map<const Function*, ExpansionCost> costs_;
   absl::flat_hash_set<const Function*> active_;
   int next_ = 0;
 };

@@ -274,6 +274,23 @@ Model Tower(int levels, int calls) {
   return TextModel(text);
 }
 
+// Each function hands the next one a graph that holds what it was handed twice: no body
+// is called more than once, but the last of them has 2^levels copies of the first graph.
+Model HandedOn(int levels) {
+  const auto level = [](int i) { return absl::StrCat("f", i); };
+  const std::string twice = "If (c) <then_branch : graph = @g, else_branch : graph = @g>";
+  std::string text = absl::StrCat(
+      "m (float[2] x, bool c) => (float[2] y) { y = local.f0 <g = leaf () => (float[2] l) "
+      "{ l = Neg(x) }> (x, c) }\n",
+      FunctionText(absl::StrCat(level(levels), " <g> (a, c) => (b) { b = ", twice, " }")));
+  for (int i = 0; i < levels; ++i) {
+    absl::StrAppend(&text, FunctionText(absl::StrCat(
+                               level(i), " <g> (a, c) => (b) { b = local.", level(i + 1),
+                               " <g = s () => (float[2] o) { o = ", twice, " }> (a, c) }")));
+  }
+  return TextModel(text);
+}
+
 // One body with a megabyte in it, called a thousand times.
 Model WideBody(bool in_name) {
   std::string text = "m () => (float y) { ";
@@ -302,6 +319,9 @@ Rows FunctionRows() {
            "calls itself"),
       {"DoublesFortyTimes", [] { return Tower(41, 2); }, "more than 1000000 nodes"},
       {"CallsTenThousandDeep", [] { return Tower(10000, 1); }, "levels deep"},
+      {"HandsOnAndDoubles16", [] { return HandedOn(16); }, "hand on smaller graphs"},
+      {"HandsOnAndDoubles22", [] { return HandedOn(22); }, "hand on smaller graphs"},
+      {"HandsOnAndDoubles90", [] { return HandedOn(90); }, "hand on smaller graphs"},
       {"LongTextExpanded", [] { return WideBody(false); }, "expanding"},
       {"LongNameExpanded", [] { return WideBody(true); }, "expanding"},
       Text("ReadsUndefined", kCallF + FunctionText("f (a) => (b) { b = Add(a, nowhere) }"),
