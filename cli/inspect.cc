@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // onward inspect, onward ops: what is in a file, what Onward can do.
+#include <algorithm>
 #include <iostream>
+#include <limits>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "absl/strings/str_cat.h"
@@ -24,6 +27,9 @@
 
 namespace onward {
 namespace {
+
+// No sum of sizes is larger: it is shown as such.
+constexpr int64_t kMostBytes = std::numeric_limits<int64_t>::max();
 
 struct Facts {
   TrainingSpec spec;
@@ -76,8 +82,11 @@ absl::StatusOr<Facts> Gather(const Model& model) {
     for (const std::string& out : node.outputs) {
       const ValueType* type = canonical->TypeOf(out);
       if (type == nullptr) continue;
-      if (auto shape = type->StaticShape())
-        facts.activation_bytes += static_cast<int64_t>(TensorBytes(type->dtype, *shape));
+      const std::optional<Shape> shape = type->StaticShape();
+      // A declared shape need not be one that any tensor can have.
+      if (!shape.has_value() || !CheckedElements(shape->dims()).ok()) continue;
+      const int64_t bytes = static_cast<int64_t>(TensorBytes(type->dtype, *shape));
+      facts.activation_bytes += std::min(bytes, kMostBytes - facts.activation_bytes);
     }
   }
   if (facts.blocked.empty() && !facts.trainable.empty()) {

@@ -72,6 +72,7 @@ FunctionDef AdamWStepFunction() {
   FunctionDef def;
   def.body = AdamWStepBody;
   def.required = 6;
+  def.operands = "F.FFFF";
   def.output_like = {2, 4, 5};
   def.attributes = {"alpha", "beta", "epsilon", "eps", "weight_decay"};
   def.attributes_by_reference = true;

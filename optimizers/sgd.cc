@@ -63,6 +63,7 @@ FunctionDef SgdStepFunction() {
   FunctionDef def;
   def.body = SgdStepBody;
   def.required = 3;
+  def.operands = "F";
   def.output_like = {1};
   def.attributes = {"weight_decay"};
   def.attributes_by_reference = true;

@@ -40,7 +40,8 @@ void RegisterActivationFunctions(FunctionLibrary& library) {
                            .output_like = {1},
                            .shape_only = {},
                            .attributes = {"approximate"},
-                           .required = 2});
+                           .required = 2,
+                           .operands = "T"});
 }
 
 }  // namespace onward

@@ -67,12 +67,14 @@ void RegisterAttentionFunctions(FunctionLibrary& library) {
                                             .output_like = {},
                                             .shape_only = {},
                                             .attributes = {"scale"},
-                                            .required = 3});
+                                            .required = 3,
+                                            .operands = "T"});
   library.Add("ScaledDotProductAttentionGrad", {.body = AttentionGrad,
                                                 .output_like = {1, 2, 3},
                                                 .shape_only = {},
                                                 .attributes = {"scale"},
-                                                .required = 4});
+                                                .required = 4,
+                                                .operands = "T"});
 }
 
 }  // namespace onward

@@ -232,12 +232,14 @@ void RegisterConvFunctions(FunctionLibrary& library) {
                                 .output_like = {2},
                                 .shape_only = {2},
                                 .attributes = attributes,
-                                .required = 3});
+                                .required = 3,
+                                .operands = "T"});
   library.Add("ConvWeightGrad", {.body = ConvWeightGrad,
                                  .output_like = {2},
                                  .shape_only = {2},
                                  .attributes = attributes,
-                                 .required = 3});
+                                 .required = 3,
+                                 .operands = "T"});
 }
 
 }  // namespace onward

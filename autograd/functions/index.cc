@@ -46,13 +46,20 @@ void RegisterIndexFunctions(FunctionLibrary& library) {
                              .output_like = {2},
                              .shape_only = {2},
                              .attributes = {"axis"},
-                             .required = 3});
-  library.Add(
-      "ClipGrad",
-      {.body = ClipGrad, .output_like = {1}, .shape_only = {}, .attributes = {}, .required = 3});
-  library.Add(
-      "ReluGrad",
-      {.body = ReluGrad, .output_like = {1}, .shape_only = {}, .attributes = {}, .required = 2});
+                             .required = 3,
+                             .operands = "TIT"});
+  library.Add("ClipGrad", {.body = ClipGrad,
+                           .output_like = {1},
+                           .shape_only = {},
+                           .attributes = {},
+                           .required = 3,
+                           .operands = "T"});
+  library.Add("ReluGrad", {.body = ReluGrad,
+                           .output_like = {1},
+                           .shape_only = {},
+                           .attributes = {},
+                           .required = 2,
+                           .operands = "T"});
 }
 
 }  // namespace onward

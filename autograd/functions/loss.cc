@@ -87,12 +87,14 @@ void RegisterLossFunctions(FunctionLibrary& library) {
                                               .output_like = {1},
                                               .shape_only = {},
                                               .attributes = {"ignore_index", "reduction"},
-                                              .required = 3});
+                                              .required = 3,
+                                              .operands = "FFIF"});
   library.Add("NegativeLogLikelihoodLossGrad", {.body = NegativeLogLikelihoodLossGrad,
                                                 .output_like = {1},
                                                 .shape_only = {1},
                                                 .attributes = {"ignore_index", "reduction"},
-                                                .required = 3});
+                                                .required = 3,
+                                                .operands = "FFIF"});
 }
 
 }  // namespace onward

@@ -78,22 +78,26 @@ void RegisterNormFunctions(FunctionLibrary& library) {
                                          .output_like = {1, 2, 2},
                                          .shape_only = {},
                                          .attributes = {"epsilon"},
-                                         .required = 3});
+                                         .required = 3,
+                                         .operands = "F"});
   library.Add("LayerNormalizationGrad", {.body = LayerNormalizationGrad,
                                          .output_like = {1, 2, 2},
                                          .shape_only = {},
                                          .attributes = {"axis", "epsilon"},
-                                         .required = 3});
+                                         .required = 3,
+                                         .operands = "F"});
   library.Add("SoftmaxGrad", {.body = SoftmaxGrad,
                               .output_like = {1},
                               .shape_only = {},
                               .attributes = {"axis"},
-                              .required = 2});
+                              .required = 2,
+                              .operands = "T"});
   library.Add("LogSoftmaxGrad", {.body = LogSoftmaxGrad,
                                  .output_like = {1},
                                  .shape_only = {},
                                  .attributes = {"axis"},
-                                 .required = 2});
+                                 .required = 2,
+                                 .operands = "T"});
 }
 
 }  // namespace onward

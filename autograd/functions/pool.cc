@@ -117,18 +117,21 @@ void RegisterPoolFunctions(FunctionLibrary& library) {
                               .shape_only = {},
                               .attributes = {"auto_pad", "ceil_mode", "dilations", "kernel_shape",
                                              "pads", "storage_order", "strides"},
-                              .required = 2});
+                              .required = 2,
+                              .operands = "T"});
   library.Add("AveragePoolGrad", {.body = AveragePoolGrad,
                                   .output_like = {1},
                                   .shape_only = {1},
                                   .attributes = {"auto_pad", "ceil_mode", "count_include_pad",
                                                  "dilations", "kernel_shape", "pads", "strides"},
-                                  .required = 2});
+                                  .required = 2,
+                                  .operands = "T"});
   library.Add("GlobalAveragePoolGrad", {.body = GlobalAveragePoolGrad,
                                         .output_like = {1},
                                         .shape_only = {1},
                                         .attributes = {},
-                                        .required = 2});
+                                        .required = 2,
+                                        .operands = "T"});
 }
 
 }  // namespace onward

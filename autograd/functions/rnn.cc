@@ -151,7 +151,8 @@ void RegisterRnnFunctions(FunctionLibrary& library) {
                                                .output_like = {},
                                                .shape_only = {},
                                                .attributes = attributes,
-                                               .required = 3});
+                                               .required = 3,
+                                               .operands = "TTTTIT"});
     std::vector<int> like = {0, 1, 2, 3, 5};
     if (lstm) like.insert(like.end(), {6, 7});
     library.Add(absl::StrCat(op, "Grad"), {.body = RnnGradBody,
@@ -159,7 +160,8 @@ void RegisterRnnFunctions(FunctionLibrary& library) {
                                            .output_like = like,
                                            .shape_only = {3},
                                            .attributes = attributes,
-                                           .required = 3});
+                                           .required = 3,
+                                           .operands = "TTTTIT"});
   }
 }
 

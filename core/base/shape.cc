@@ -75,4 +75,14 @@ absl::StatusOr<int> NormalizeAxis(int64_t axis, int rank) {
   return static_cast<int>(axis < 0 ? axis + rank : axis);
 }
 
+bool IsPermutation(absl::Span<const int64_t> perm, int rank) {
+  if (static_cast<int64_t>(perm.size()) != rank) return false;
+  std::vector<bool> seen(rank, false);
+  for (int64_t axis : perm) {
+    if (axis < 0 || axis >= rank || seen[axis]) return false;
+    seen[axis] = true;
+  }
+  return true;
+}
+
 }  // namespace onward

@@ -61,6 +61,9 @@ absl::StatusOr<Shape> BroadcastShapes(const Shape& a, const Shape& b);
 // Maps an axis in [-rank, rank) to [0, rank).
 absl::StatusOr<int> NormalizeAxis(int64_t axis, int rank);
 
+// Whether `perm` holds each of 0 to rank - 1 once.
+bool IsPermutation(absl::Span<const int64_t> perm, int rank);
+
 }  // namespace onward
 
 #endif  // ONWARD_CORE_BASE_SHAPE_H_

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/graph/function_library.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "core/base/status.h"
 
@@ -15,12 +17,30 @@ const FunctionDef* FunctionLibrary::Find(std::string_view name, std::string_view
   return it == defs_.end() ? nullptr : &it->second;
 }
 
-absl::Status FunctionLibrary::CheckCall(const FunctionDef& def, const Node& call) {
+std::string FunctionLibrary::BrokenDemand(const FunctionDef& def, const Node& call,
+                                          absl::Span<const InputFact> inputs) {
   for (int i = 0; i < def.required; ++i) {
-    if (call.HasInput(i)) continue;
-    return absl::InvalidArgumentError(absl::StrCat(call.Describe(), ": input ", i, " is missing"));
+    if (!call.HasInput(i)) return absl::StrCat("input ", i, " is missing");
   }
-  return absl::OkStatus();
+  DType floating = DType::kUndefined;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const ValueType* type = inputs[i].type;
+    if (type == nullptr || !type->known() || def.operands.empty()) continue;
+    const char kind = def.operands[std::min(i, def.operands.size() - 1)];
+    const bool alike = kind != 'T' || floating == DType::kUndefined || floating == type->dtype;
+    const bool fits = kind == 'I'   ? IsInteger(type->dtype)
+                      : kind == '.' ? true
+                                    : IsFloating(type->dtype);
+    if (!alike || !fits || !type->is_tensor()) {
+      return absl::StrCat("input ", i, " is ", type->ToString(), ", expected ",
+                          !alike        ? DTypeName(floating)
+                          : kind == 'I' ? "integers"
+                          : kind == '.' ? "a tensor"
+                                        : "floating-point numbers");
+    }
+    if (kind == 'T') floating = type->dtype;
+  }
+  return "";
 }
 
 absl::StatusOr<Graph> FunctionLibrary::Instantiate(const Node& call,
@@ -29,7 +49,9 @@ absl::StatusOr<Graph> FunctionLibrary::Instantiate(const Node& call,
   const FunctionDef* def = Find(call);
   if (def == nullptr)
     return absl::NotFoundError(absl::StrCat(call.Describe(), ": no such function"));
-  ONWARD_RETURN_IF_ERROR(CheckCall(*def, call));
+  if (std::string problem = BrokenDemand(*def, call, inputs); !problem.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(call.Describe(), ": ", problem));
+  }
   if (!def->body) {
     return absl::UnimplementedError(
         absl::StrCat(call.Describe(), ": has no body; only the compiler makes such calls"));

@@ -43,6 +43,10 @@ struct FunctionDef {
   // So many first inputs must be given. No schema counts those of a call that a
   // file holds, so neither a body nor a kernel sees a call with fewer.
   int required = 0;
+  // A letter for each input, the last one for all further ones too: T is a floating
+  // type, the same wherever it stands, F any floating type, I any integer type, a dot
+  // any tensor. Nor does a schema tell these.
+  std::string operands = ".";
 };
 
 class FunctionLibrary {
@@ -51,8 +55,10 @@ class FunctionLibrary {
   // Null where there is no such function in the domain.
   const FunctionDef* Find(std::string_view name, std::string_view domain = kOnwardDomain) const;
   const FunctionDef* Find(const Node& call) const { return Find(call.op_type, call.domain); }
-  // Whether the call gives the inputs that `def` requires.
-  static absl::Status CheckCall(const FunctionDef& def, const Node& call);
+  // What is wrong with the inputs of the call, as far as they are known; "" if nothing
+  // is.
+  static std::string BrokenDemand(const FunctionDef& def, const Node& call,
+                                  absl::Span<const InputFact> inputs);
   // The body of one call, typed by its inputs.
   absl::StatusOr<Graph> Instantiate(const Node& call, absl::Span<const InputFact> inputs,
                                     const OperatorSet* operators, int opset) const;

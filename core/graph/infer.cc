@@ -56,9 +56,11 @@ absl::Status InferNodes(Graph* graph, const OperatorSet& operators, const Judge&
   return absl::OkStatus();
 }
 
-// The message without the node, which the place names.
+// The message without the node, which the place names, and the remedy, which the finding
+// has.
 std::string WithoutPlace(const Node& node, const absl::Status& status) {
-  return std::string(absl::StripPrefix(status.message(), node.Describe() + ": "));
+  return std::string(absl::StripSuffix(absl::StripPrefix(status.message(), node.Describe() + ": "),
+                                       absl::StrCat("; fix: ", kMendNode)));
 }
 
 }  // namespace
@@ -103,6 +105,15 @@ absl::Status InferTypes(Graph* graph, const OperatorSet& operators) {
       [](const Node&, const std::vector<InputFact>&, const auto& types) { return types.status(); });
 }
 
+absl::Status InferKnownTypes(Graph* graph, const OperatorSet& operators) {
+  return InferNodes(graph, operators,
+                    [&](const Node& node, const std::vector<InputFact>& facts, const auto& types) {
+                      const bool sound =
+                          types.ok() || operators.BrokenDemands(node, facts, graph->opsets).empty();
+                      return sound ? absl::OkStatus() : types.status();
+                    });
+}
+
 std::vector<Finding> CheckTypes(Graph graph, const OperatorSet& operators) {
   std::vector<Finding> findings;
   absl::flat_hash_map<std::string, ValueType> declared(graph.types.begin(), graph.types.end());
@@ -119,11 +130,13 @@ std::vector<Finding> CheckTypes(Graph graph, const OperatorSet& operators) {
   InferNodes(&graph, operators,
              [&](const Node& node, const std::vector<InputFact>& facts, const auto& types) {
                const Place place = [&] { return absl::StrCat("graph, ", node.Describe()); };
-               absl::Status status = types.status();
-               if (status.ok()) status = operators.CheckOperands(node, facts, graph.opsets);
-               if (!status.ok()) {
-                 AddFinding("bad-types", place, WithoutPlace(node, status),
-                            "mend the node's attributes or its inputs", &findings);
+               std::vector<std::string> broken;
+               if (!types.ok()) broken = operators.BrokenDemands(node, facts, graph.opsets);
+               if (!types.ok() && broken.empty()) {
+                 broken.push_back(WithoutPlace(node, types.status()));
+               }
+               for (std::string& what : broken) {
+                 AddFinding("bad-types", place, std::move(what), kMendNode, &findings);
                }
                for (size_t i = 0; types.ok() && i < node.outputs.size(); ++i) {
                  compare(place, node.outputs[i], (*types)[i]);

@@ -16,6 +16,10 @@ namespace onward {
 // contradiction between the two is resolved in favour of inference.
 absl::Status InferTypes(Graph* graph, const OperatorSet& operators);
 
+// The same, leaving out nodes that cannot be typed although they break no demand of
+// their operator; a broken demand is an error.
+absl::Status InferKnownTypes(Graph* graph, const OperatorSet& operators);
+
 // Every contradiction in it: nodes that cannot be typed, operands of the wrong element
 // type, declared types that are not what is computed.
 std::vector<Finding> CheckTypes(Graph graph, const OperatorSet& operators);

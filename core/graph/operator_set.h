@@ -30,10 +30,12 @@ class OperatorSet {
   virtual absl::StatusOr<std::vector<ValueType>> Infer(
       const Node& node, absl::Span<const InputFact> inputs,
       const std::map<std::string, int>& opsets) const = 0;
-  // Whether the inputs have element types that the operator is defined for, alike
-  // where they have to be.
-  virtual absl::Status CheckOperands(const Node& node, absl::Span<const InputFact> inputs,
-                                     const std::map<std::string, int>& opsets) const = 0;
+  // Every demand of the operator that this call breaks, without the node's name:
+  // counts, attributes (constraints.h), element types. Infer refuses such a call
+  // before anything else looks at it.
+  virtual std::vector<std::string> BrokenDemands(
+      const Node& node, absl::Span<const InputFact> inputs,
+      const std::map<std::string, int>& opsets) const = 0;
   // The body the standard (or Onward's own library) gives for this call, its
   // formal inputs and outputs in the call's order; nullopt if there is none.
   virtual absl::StatusOr<std::optional<Function>> FunctionBody(

@@ -28,6 +28,9 @@ using Place = std::function<std::string()>;
 void AddFinding(const char* rule, const Place& place, std::string what, const char* fix,
                 std::vector<Finding>* findings);
 
+// The remedy for a node that breaks a demand of its operator.
+inline constexpr char kMendNode[] = "mend the node's attributes or its inputs";
+
 std::vector<Finding> Verify(const Graph& graph);
 // InvalidArgument with every finding on a line of its own.
 absl::Status FindingsToStatus(const std::vector<Finding>& findings);

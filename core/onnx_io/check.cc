@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/status.h"
+#include "core/graph/constraints.h"
 #include "core/onnx_io/model.h"
 #include "core/onnx_io/proto.h"
 #include "onnx/defs/schema.h"
@@ -48,6 +49,13 @@ void CheckNode(const Node& node, const std::map<std::string, int>& opsets, const
                "check name, domain and opset_import", findings);
     return;
   }
+  for (const auto& [name, attribute] : node.attributes) {
+    if (attribute.ref.empty()) continue;
+    AddFinding("stray-reference", place,
+               absl::StrCat("attribute '", name, "' refers to '", attribute.ref,
+                            "' of a call, but the node is in no function"),
+               "give the attribute a value", findings);
+  }
   try {
     schema->Verify(LightProto(node));
   } catch (const std::exception& e) {
@@ -55,14 +63,28 @@ void CheckNode(const Node& node, const std::map<std::string, int>& opsets, const
   }
 }
 
-void CheckNodes(const Graph& graph, const std::map<std::string, int>& opsets, const Place& where,
-                std::vector<Finding>* findings) {
+// What nodes of a body break whatever the types are; CheckTypes sees the others.
+void CheckBodyNode(const Node& node, const std::map<std::string, int>& opsets, const Place& place,
+                   std::vector<Finding>* findings) {
+  auto it = opsets.find(node.domain);
+  const onnx::OpSchema* schema =
+      it == opsets.end() ? nullptr
+                         : onnx::OpSchemaRegistry::Schema(node.op_type, it->second, node.domain);
+  if (schema == nullptr) return;
+  for (std::string& what : BrokenConstraints(node, {}, schema->since_version())) {
+    AddFinding("bad-node", place, std::move(what), kMendNode, findings);
+  }
+}
+
+void CheckNodes(const Graph& graph, const std::map<std::string, int>& opsets, bool in_body,
+                const Place& where, std::vector<Finding>* findings) {
   for (const Node& node : graph.nodes) {
     const Place place = [&] { return absl::StrCat(where(), ", ", node.Describe()); };
     CheckNode(node, opsets, place, findings);
+    if (in_body) CheckBodyNode(node, opsets, place, findings);
     ForEachBody(node, [&](const std::string& name, const Graph& body) {
       CheckNodes(
-          body, opsets, [&] { return absl::StrCat(place(), " ", name); }, findings);
+          body, opsets, true, [&] { return absl::StrCat(place(), " ", name); }, findings);
     });
   }
 }
@@ -72,7 +94,7 @@ void CheckNodes(const Graph& graph, const std::map<std::string, int>& opsets, co
 std::vector<Finding> CheckGraph(const Graph& graph) {
   std::vector<Finding> findings = Verify(graph);
   CheckNodes(
-      graph, graph.opsets, [] { return std::string("graph"); }, &findings);
+      graph, graph.opsets, false, [] { return std::string("graph"); }, &findings);
   return findings;
 }
 

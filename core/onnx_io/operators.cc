@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/onnx_io/operators.h"
 
+#include <algorithm>
 #include <deque>
 #include <exception>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "core/base/status.h"
+#include "core/graph/constraints.h"
 #include "core/graph/infer.h"
 #include "core/graph/inline.h"
 #include "core/onnx_io/model.h"
+#include "core/onnx_io/operand_types.h"
 #include "core/onnx_io/proto.h"
 #include "onnx/defs/function.h"
 #include "onnx/defs/schema.h"
@@ -30,18 +34,32 @@ const onnx::OpSchema* FindSchema(const Node& node, const std::map<std::string, i
 
 // onnx's inference makes as many axes as a list of dimensions is declared to
 // have, however many that is.
-absl::Status CheckListedDimensions(const Node& node, absl::Span<const InputFact> inputs) {
+void AddListedDimensions(const Node& node, absl::Span<const InputFact> inputs,
+                         std::vector<std::string>* broken) {
   const size_t at = node.Is("ConstantOfShape") ? 0 : node.Is("Resize") ? 3 : 1;
   if (!(node.Is("ConstantOfShape") || node.Is("Resize") || node.Is("Expand") ||
         node.Is("Reshape") || node.Is("AffineGrid")) ||
       at >= inputs.size() || inputs[at].type == nullptr) {
-    return absl::OkStatus();
+    return;
   }
   const ValueType& list = *inputs[at].type;
-  if (list.rank() != 1 || list.dims[0].value <= kMaxAxes) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(node.Describe(), ": input ", at, " lists ",
-                                                 list.dims[0].value, " dimensions; at most ",
-                                                 kMaxAxes, " are supported"));
+  if (list.rank() != 1 || list.dims[0].value <= kMaxAxes) return;
+  broken->push_back(absl::StrCat("input ", at, " lists ", list.dims[0].value,
+                                 " dimensions; at most ", kMaxAxes, " are supported"));
+}
+
+// Declared shapes need not be ones that a tensor can have; from here on they are.
+std::vector<std::string> ImpossibleShapes(absl::Span<const InputFact> inputs) {
+  std::vector<std::string> broken;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i].type == nullptr || !inputs[i].type->has_rank) continue;
+    Shape known;
+    for (const Dim& dim : inputs[i].type->dims) known.push_back(std::max<int64_t>(dim.value, 1));
+    if (absl::Status s = CheckedElements(known.dims()).status(); !s.ok()) {
+      broken.push_back(absl::StrCat("input ", i, ": ", s.message()));
+    }
+  }
+  return broken;
 }
 
 class NodeContext : public onnx::InferenceContext {
@@ -107,6 +125,7 @@ class OnnxOperators : public OperatorSet {
   absl::StatusOr<std::vector<ValueType>> Infer(
       const Node& node, absl::Span<const InputFact> inputs,
       const std::map<std::string, int>& opsets) const override {
+    ONWARD_RETURN_IF_ERROR(Refuse(node, BrokenDemands(node, inputs, opsets)));
     if (node.domain == kOnwardDomain) return InferOwn(node, inputs, opsets);
     std::vector<ValueType> types(node.outputs.size());
     if (node.Is("Gradient", kTrainingDomain)) {
@@ -119,7 +138,6 @@ class OnnxOperators : public OperatorSet {
     }
     const onnx::OpSchema* schema = FindSchema(node, opsets);
     if (schema == nullptr) return types;
-    ONWARD_RETURN_IF_ERROR(CheckListedDimensions(node, inputs));
     NodeContext context(node, inputs);
     try {
       schema->GetTypeAndShapeInferenceFunction()(context);
@@ -129,26 +147,36 @@ class OnnxOperators : public OperatorSet {
       return absl::InvalidArgumentError(absl::StrCat(node.Describe(), ": ", e.what()));
     }
     for (size_t i = 0; i < types.size(); ++i) types[i] = TypeFromProto(*context.getOutputType(i));
+    ONWARD_RETURN_IF_ERROR(Refuse(node, BrokenResults(*schema, node, types)));
     CompleteTypes(node, inputs, &types);
     return types;
   }
 
-  absl::Status CheckOperands(const Node& node, absl::Span<const InputFact> inputs,
-                             const std::map<std::string, int>& opsets) const override {
-    const onnx::OpSchema* schema = FindSchema(node, opsets);
-    if (schema == nullptr || HasUntypedInput(node, inputs)) return absl::OkStatus();
-    NodeContext context(node, inputs);
-    try {
-      schema->CheckInputOutputType(context);
-    } catch (const std::exception& e) {
-      return absl::InvalidArgumentError(absl::StrCat(node.Describe(), ": ", e.what()));
+  std::vector<std::string> BrokenDemands(const Node& node, absl::Span<const InputFact> inputs,
+                                         const std::map<std::string, int>& opsets) const override {
+    if (std::vector<std::string> impossible = ImpossibleShapes(inputs); !impossible.empty()) {
+      return impossible;
     }
-    return absl::OkStatus();
+    if (node.domain == kOnwardDomain) {
+      const FunctionDef* def = library_ == nullptr ? nullptr : library_->Find(node.op_type);
+      if (def == nullptr) return {};
+      std::string problem = FunctionLibrary::BrokenDemand(*def, node, inputs);
+      return problem.empty() ? std::vector<std::string>() : std::vector{std::move(problem)};
+    }
+    const onnx::OpSchema* schema = FindSchema(node, opsets);
+    if (schema == nullptr) return {};
+    std::vector<std::string> broken = BrokenOperands(*schema, node, inputs);
+    for (std::string& what : BrokenConstraints(node, inputs, schema->since_version())) {
+      broken.push_back(std::move(what));
+    }
+    AddListedDimensions(node, inputs, &broken);
+    return broken;
   }
 
   absl::StatusOr<std::optional<Function>> FunctionBody(
       const Node& node, absl::Span<const InputFact> inputs,
       const std::map<std::string, int>& opsets) const override {
+    ONWARD_RETURN_IF_ERROR(Refuse(node, BrokenDemands(node, inputs, opsets)));
     // The standard's optimizers have no bodies there; ours does.
     if (node.domain == kOnwardDomain || node.domain == kTrainingDomain) {
       if (library_ == nullptr || library_->Find(node) == nullptr) return std::optional<Function>();
@@ -185,6 +213,12 @@ class OnnxOperators : public OperatorSet {
     return i < inputs.size() && inputs[i].type != nullptr ? *inputs[i].type : ValueType{};
   }
 
+  static absl::Status Refuse(const Node& node, const std::vector<std::string>& broken) {
+    if (broken.empty()) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        absl::StrCat(node.Describe(), ": ", absl::StrJoin(broken, "; "), "; fix: ", kMendNode));
+  }
+
   static bool HasUntypedInput(const Node& node, absl::Span<const InputFact> inputs) {
     for (size_t i = 0; i < inputs.size(); ++i) {
       if (node.HasInput(static_cast<int>(i)) && !TypeAt(inputs, i).known()) return true;
@@ -198,7 +232,6 @@ class OnnxOperators : public OperatorSet {
     std::vector<ValueType> types(node.outputs.size());
     const FunctionDef* def = library_ == nullptr ? nullptr : library_->Find(node);
     if (def == nullptr) return types;
-    ONWARD_RETURN_IF_ERROR(FunctionLibrary::CheckCall(*def, node));
     if (def->types) {
       ONWARD_ASSIGN_OR_RETURN(types, def->types(node, inputs, *this, opsets));
       types.resize(node.outputs.size());

@@ -2,17 +2,18 @@
 // Raising a graph to newer operator forms with onnx's version converter.
 #include <algorithm>
 #include <exception>
-#include <map>
+#include <memory>
 #include <string>
 
 #include "absl/strings/str_cat.h"
 #include "core/base/status.h"
+#include "core/graph/infer.h"
 #include "core/graph/name_scope.h"
 #include "core/graph/rename.h"
 #include "core/onnx_io/model.h"
+#include "core/onnx_io/operators.h"
 #include "core/onnx_io/proto.h"
 #include "onnx/defs/schema.h"
-#include "onnx/shape_inference/implementation.h"
 #include "onnx/version_converter/convert.h"
 
 namespace onward {
@@ -38,33 +39,17 @@ bool SameForms(const Graph& graph, int from, int to) {
   return true;
 }
 
-// Axes of each value whose shape is declared or can be inferred.
-std::map<std::string, int> Ranks(onnx::ModelProto model) {
-  onnx::shape_inference::InferShapes(model);
-  std::map<std::string, int> ranks;
-  for (const auto* values : {&model.graph().input(), &model.graph().value_info()}) {
-    for (const onnx::ValueInfoProto& v : *values) {
-      if (v.type().tensor_type().has_shape()) {
-        ranks[v.name()] = v.type().tensor_type().shape().dim_size();
-      }
-    }
-  }
-  for (const onnx::TensorProto& t : model.graph().initializer()) ranks[t.name()] = t.dims_size();
-  return ranks;
-}
-
 // Before opset 7 a slope of PRelu with one axis goes along the channels; from then on
 // it is broadcast like any operand, so it needs an axis for each that follows them.
-void SpreadSlopes(onnx::ModelProto* model) {
+void SpreadSlopes(const Graph& typed, onnx::ModelProto* model) {
   const auto is_prelu = [](const onnx::NodeProto& n) {
     return n.op_type() == "PRelu" && n.domain().empty() && n.input_size() == 2;
   };
   google::protobuf::RepeatedPtrField<onnx::NodeProto> nodes = model->graph().node();
   if (std::none_of(nodes.begin(), nodes.end(), is_prelu)) return;
-  const std::map<std::string, int> ranks = Ranks(*model);
   const auto rank = [&](const std::string& value) {
-    auto it = ranks.find(value);
-    return it == ranks.end() ? -1 : it->second;
+    const ValueType* type = typed.TypeOf(value);
+    return type == nullptr ? -1 : type->rank();
   };
   NameScope names;
   for (const onnx::NodeProto& node : nodes) names.ReserveAll(node.output());
@@ -126,12 +111,22 @@ onnx::ModelProto Convert(const onnx::ModelProto& model, int from, int to) {
   return converter->convert_version(model, onnx::OpSetID(from), onnx::OpSetID(to));
 }
 
-// Some of the converter's adapters want to know shapes inside the graph.
-onnx::ModelProto ConvertByShapes(onnx::ModelProto model, int from, int to) {
+// Some of the converter's adapters want to know shapes inside the graph, which `typed`
+// tells. onnx's own inference over a whole model would trust every attribute of it.
+onnx::ModelProto ConvertByShapes(onnx::ModelProto model, const Graph& typed, int from, int to) {
   try {
     return Convert(model, from, to);
   } catch (const std::exception&) {
-    onnx::shape_inference::InferShapes(model);
+    model.mutable_graph()->clear_value_info();
+    for (const onnx::NodeProto& node : model.graph().node()) {
+      for (const std::string& out : node.output()) {
+        const ValueType* type = typed.TypeOf(out);
+        if (out.empty() || type == nullptr || !type->known()) continue;
+        onnx::ValueInfoProto* info = model.mutable_graph()->add_value_info();
+        info->set_name(out);
+        TypeToProto(*type, info->mutable_type());
+      }
+    }
     return Convert(model, from, to);
   }
 }
@@ -162,10 +157,12 @@ absl::StatusOr<Graph> RaiseOpset(const Graph& graph, int target) {
   const Renaming neutral = NeutralNames(light);
   RenameEverywhere(neutral, &light);
   Model model = ModelFromGraph(light, 10, "onward");
+  const std::unique_ptr<OperatorSet> operators = MakeOnnxOperators(nullptr);
+  ONWARD_RETURN_IF_ERROR(InferKnownTypes(&light, *operators));
   Graph raised;
   try {
-    if (from < 7) SpreadSlopes(&model.proto());
-    const onnx::ModelProto converted = ConvertByShapes(model.proto(), from, target);
+    if (from < 7) SpreadSlopes(light, &model.proto());
+    const onnx::ModelProto converted = ConvertByShapes(model.proto(), light, from, target);
     ONWARD_ASSIGN_OR_RETURN(raised, GraphFromProto(converted.graph(), nullptr));
   } catch (const std::exception& e) {
     return absl::UnimplementedError(absl::StrCat("the model cannot be raised from opset ", from,

@@ -121,17 +121,16 @@ absl::StatusOr<Kernel> MakeShaped(const KernelFactory& factory, const ShapeRule&
   bool narrow = false;
   for (const ValueSpec& v : inputs) narrow |= Is16Bit(v.dtype);
   for (const ValueSpec& v : outputs) narrow |= Is16Bit(v.dtype);
-  absl::StatusOr<Kernel> kernel;
-  if (narrow) {
-    const std::vector<ValueSpec> float_in = FloatSpecs(inputs), float_out = FloatSpecs(outputs);
-    kernel = factory({node, float_in, float_out, opsets});
-  } else {
-    kernel = factory(request);
-  }
+  const std::vector<ValueSpec> float_in = narrow ? FloatSpecs(inputs) : std::vector<ValueSpec>(),
+                               float_out = narrow ? FloatSpecs(outputs) : std::vector<ValueSpec>();
+  const KernelRequest wide{node, float_in, float_out, opsets};
+  // The rule sees what the factory accepted: it has no way to refuse.
+  const KernelRequest& accepted = narrow ? wide : request;
+  absl::StatusOr<Kernel> kernel = factory(accepted);
   if (!kernel.ok()) return kernel;
   for (int i = 0; i < static_cast<int>(outputs.size()); ++i) {
     if (!outputs[i].present()) continue;
-    const Shape expected = rule(request, i);
+    const Shape expected = rule(accepted, i);
     if (outputs[i].shape.has_value() && *outputs[i].shape != expected) {
       return NodeError(
           node, absl::StrCat("output ", i, " is declared with shape ", outputs[i].shape->ToString(),

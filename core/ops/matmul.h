@@ -11,6 +11,7 @@
 #include "core/base/parallel.h"
 #include "core/base/shape.h"
 #include "core/device/kernel.h"
+#include "core/ops/scalar_math.h"
 
 namespace onward {
 
@@ -46,20 +47,20 @@ absl::StatusOr<GemmPlan> PlanGemm(const KernelRequest& request);
 // y = alpha * y + beta * C for rows [begin, end) of y.
 template <typename T>
 void ScaleAndAdd(const GemmPlan& g, const T* c, T* y, int64_t begin, int64_t end) {
-  const T alpha = static_cast<T>(g.alpha), beta = static_cast<T>(g.beta);
+  const T alpha = Convert<T>(g.alpha), beta = Convert<T>(g.beta);
   const bool add = g.has_c && g.beta != 0;
   for (int64_t i = begin; i < end; ++i) {
     T* row = y + i * g.n;
     if (g.alpha != 1) {
-      for (int64_t j = 0; j < g.n; ++j) row[j] *= alpha;
+      for (int64_t j = 0; j < g.n; ++j) row[j] = WrapMul(row[j], alpha);
     }
     if (!add) continue;
     const T* c_row = c + i * g.c_row;
     if (g.c_column == 0) {
-      const T value = beta * c_row[0];
-      for (int64_t j = 0; j < g.n; ++j) row[j] += value;
+      const T value = WrapMul(beta, c_row[0]);
+      for (int64_t j = 0; j < g.n; ++j) row[j] = WrapAdd(row[j], value);
     } else {
-      for (int64_t j = 0; j < g.n; ++j) row[j] += beta * c_row[j];
+      for (int64_t j = 0; j < g.n; ++j) row[j] = WrapAdd(row[j], WrapMul(beta, c_row[j]));
     }
   }
 }

@@ -74,13 +74,7 @@ absl::StatusOr<Kernel> MakeTranspose(const KernelRequest& request) {
   std::vector<int64_t> reversed(rank);
   std::iota(reversed.rbegin(), reversed.rend(), 0);
   const std::vector<int64_t> perm = request.node.Ints("perm", reversed);
-  std::vector<bool> seen(rank, false);
-  bool valid = static_cast<int>(perm.size()) == rank;
-  for (size_t i = 0; valid && i < perm.size(); ++i) {
-    valid = perm[i] >= 0 && perm[i] < rank && !seen[perm[i]];
-    if (valid) seen[perm[i]] = true;
-  }
-  if (!valid) {
+  if (!IsPermutation(perm, rank)) {
     return NodeError(request.node,
                      absl::StrCat("perm [", absl::StrJoin(perm, ", "),
                                   "] is no permutation of the axes of ", in.ToString()));

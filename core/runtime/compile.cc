@@ -51,7 +51,7 @@ class Compiler {
                   [&](const NamedType& in) { return graph_.initializers.contains(in.name); });
     ReadThroughIdentities(&graph_);
     Prune(&graph_, needed);
-    InferConcreteTypes();
+    ONWARD_RETURN_IF_ERROR(InferConcreteTypes());
     FuseFollowers(keep_, &graph_);
     FuseBatchNormalization(keep_, &graph_);
     if (options_.device->kernels().Find("MaxPoolWinners", kOnwardDomain) != nullptr) {
@@ -82,15 +82,15 @@ class Compiler {
     return plan_->values.back().root;
   }
 
-  // Types for the rewrites that follow. Errors wait until the node itself is
-  // compiled.
-  void InferConcreteTypes() {
+  // Types for the rewrites that follow, which see no node that breaks a demand of its
+  // operator. Other errors wait until the node itself is compiled.
+  absl::Status InferConcreteTypes() {
     for (NamedType& in : graph_.inputs) {
       auto it = options_.feeds.find(in.name);
       if (it != options_.feeds.end()) in.type = ValueType::Of(it->second.dtype, it->second.shape);
     }
     graph_.types.clear();
-    InferTypes(&graph_, *options_.operators).IgnoreError();
+    return InferKnownTypes(&graph_, *options_.operators);
   }
 
   absl::Status AddSources(const std::vector<std::string>& needed) {
@@ -171,9 +171,9 @@ class Compiler {
       facts[i] = {&types[i], constant ? &v.constant : nullptr};
       specs[i] = {v.dtype, v.shape, v.layout, constant ? &v.constant : nullptr};
     }
-    if (FoldShape(node, inputs)) return std::vector<Node>();
     ONWARD_ASSIGN_OR_RETURN(std::vector<ValueType> out_types,
                             options_.operators->Infer(node, facts, plan_->opsets));
+    if (FoldShape(node, inputs)) return std::vector<Node>();
     ONWARD_ASSIGN_OR_RETURN(std::vector<ValueSpec> outputs, OutputSpecs(node, out_types, context_));
     AddWishes(node, &outputs);
     if (all_constant && !IsRandom(node) && SmallEnoughToFold(outputs)) {
@@ -204,6 +204,8 @@ class Compiler {
       if (perm.empty()) {
         for (int axis = out.shape->rank() - 1; axis >= 0; --axis) perm.push_back(axis);
       }
+      // The reader is compiled, and refused, after what it reads.
+      if (!IsPermutation(perm, out.shape->rank())) continue;
       out.layout = plan_->device->LayoutForTranspose(out.dtype, *out.shape, perm);
     }
   }

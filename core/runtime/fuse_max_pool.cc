@@ -123,9 +123,12 @@ void RegisterWinnerFunctions(FunctionLibrary& library) {
                                  .shape_only = {},
                                  .attributes = {},
                                  .required = 1});
-  library.Add(
-      "MaxPoolWinnersGrad",
-      {.body = nullptr, .output_like = {2}, .shape_only = {2}, .attributes = {}, .required = 3});
+  library.Add("MaxPoolWinnersGrad", {.body = nullptr,
+                                     .output_like = {2},
+                                     .shape_only = {2},
+                                     .attributes = {},
+                                     .required = 3,
+                                     .operands = "T.T"});
 }
 
 }  // namespace onward

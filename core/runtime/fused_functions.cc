@@ -91,7 +91,8 @@ void RegisterFusedFunctions(FunctionLibrary& library) {
                                               .output_like = {1, 2, 2},
                                               .shape_only = {},
                                               .attributes = {},
-                                              .required = 4});
+                                              .required = 4,
+                                              .operands = "TTFT"});
 }
 
 }  // namespace onward

@@ -36,8 +36,8 @@ std::string OtherOperand(const Node& add, const std::string& value) {
 bool TakeResidual(const PatternGraph& graph, const Node& add, int input, Node* fused) {
   const std::string other = OtherOperand(add, fused->outputs[0]);
   const ValueType *type = graph.TypeOf(other), *result = graph.TypeOf(add.outputs[0]);
-  if (other.empty() || type == nullptr || result == nullptr || !SameShape(*type, *result) ||
-      graph.IsInitializer(other)) {
+  if (other.empty() || type == nullptr || result == nullptr || type->dtype != result->dtype ||
+      !SameShape(*type, *result) || graph.IsInitializer(other)) {
     return false;
   }
   fused->inputs.resize(std::max<size_t>(fused->inputs.size(), input + 1));

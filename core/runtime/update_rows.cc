@@ -142,15 +142,20 @@ void RegisterRowFunctions(FunctionLibrary& library) {
                                  .output_like = {},
                                  .shape_only = {2},
                                  .attributes = {},
-                                 .required = 3});
-  library.Add(
-      "SgdRowsStep",
-      {.body = SgdRowsStep, .output_like = {1}, .shape_only = {}, .attributes = {}, .required = 4});
+                                 .required = 3,
+                                 .operands = "TIT"});
+  library.Add("SgdRowsStep", {.body = SgdRowsStep,
+                              .output_like = {1},
+                              .shape_only = {},
+                              .attributes = {},
+                              .required = 4,
+                              .operands = "FTIT"});
   library.Add("AdagradRowsStep", {.body = AdagradRowsStep,
                                   .output_like = {2, 5},
                                   .shape_only = {},
                                   .attributes = {},
-                                  .required = 6});
+                                  .required = 6,
+                                  .operands = "F.TITT"});
 }
 
 }  // namespace onward

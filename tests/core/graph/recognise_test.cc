@@ -66,6 +66,12 @@ std::string Normal(const std::string& axes = "last") {
   return absl::StrCat(Centre(axes), Variance(axes), "root = Sqrt (padded)\n",
                       "normal = Div (d, root)\n");
 }
+// The same in the form that ReduceMean had before version 18.
+std::string NormalWithAttributes() {
+  return absl::StrReplaceAll(Normal(),
+                             {{"ReduceMean (x, last)", "ReduceMean <axes = [-1]> (x)"},
+                              {"ReduceMean (square, last)", "ReduceMean <axes = [-1]> (square)"}});
+}
 const char kAffine[] = "scaled = Mul (normal, w)\ny = Add (scaled, b)\n";
 
 std::vector<Row> LayerNormRows() {
@@ -73,6 +79,7 @@ std::vector<Row> LayerNormRows() {
   const std::string variance = Centre() + Variance();
   return {
       {"AsExported", Normal() + kAffine, norm},
+      {"AxesAsAttribute", NormalWithAttributes() + kAffine, norm, "float", 17},
       {"Double", Normal() + kAffine, norm, "double"},
       {"PositiveAxis", Normal("third") + kAffine, norm},
       {"Swapped",
@@ -125,7 +132,7 @@ std::vector<Row> LayerNormRows() {
        {"LayerNormalization", "Mul", "Add"}},
       {"ScaleIsKept", Normal() + kAffine, norm, "float", 20, {"w", "b"}},
       // Near misses.
-      {"OldOpset", Normal() + kAffine, {}, "float", 16},
+      {"OldOpset", NormalWithAttributes() + kAffine, {}, "float", 16},
       {"OtherAxis", Normal("middle") + kAffine, {}},
       {"AxesApart", Normal("outer") + kAffine, {}},
       {"AxesDiffer",
