@@ -91,9 +91,8 @@ Result<std::vector<Finding>> Model::Check() const {
 }
 
 Result<Model> InferenceModel(const Model& trained) {
-  return Guarded([&]() -> Result<Model> {
-    return Access::ToModel(InferenceOnly(Access::FromModel(trained)));
-  });
+  return Converted<Model>([&] { return ExportPlain(Access::FromModel(trained)); },
+                          [](PlainModel plain) { return Access::ToModel(std::move(plain.model)); });
 }
 
 Result<Model> InferenceModelLike(const Model& trained, const Model& original) {

@@ -105,8 +105,12 @@ Result<Model> TrainingSession::Checkpoint() const {
 
 Result<Model> TrainingSession::Inference() const {
   return Converted<Model>(
-      [&] { return impl_->training->Export(); },
-      [](const onward::Model& model) { return Access::ToModel(InferenceOnly(model)); });
+      [&]() -> absl::StatusOr<PlainModel> {
+        absl::StatusOr<onward::Model> trained = impl_->training->Export();
+        if (!trained.ok()) return trained.status();
+        return ExportPlain(*trained);
+      },
+      [](PlainModel plain) { return Access::ToModel(std::move(plain.model)); });
 }
 
 }  // namespace onward::api

@@ -64,12 +64,12 @@ absl::StatusOr<int> RunExport(const Args& args) {
                 << ") and stays so; without --like inference mode is written\n";
     }
   } else {
-    out = InferenceOnly(model);
-    ONWARD_ASSIGN_OR_RETURN(const ModeChange change, ToInferenceMode(&out));
-    if (change.any()) {
-      std::cerr << "note: '" << model.path() << "' is in training mode (" << change.ToString()
+    ONWARD_ASSIGN_OR_RETURN(PlainModel plain, ExportPlain(model));
+    if (plain.change.any()) {
+      std::cerr << "note: '" << model.path() << "' is in training mode (" << plain.change.ToString()
                 << "); inference mode is written\n";
     }
+    out = std::move(plain.model);
   }
   ONWARD_RETURN_IF_ERROR(WriteChecked(out, args.String("output")));
   std::cout << args.String("output") << ": written\n";
@@ -118,7 +118,8 @@ Command GradientCommand() {
       .flags = {Flag::Value("of", "Y", "the value to differentiate (summed if it is not a scalar)")
                     .Required(),
                 Flag::Value("wrt", "A,B", "inputs, initializers or inner values").Required(),
-                Flag::Count("order", "K", "2 differentiates each gradient again", 1, kHighestGradientOrder)
+                Flag::Count("order", "K", "2 differentiates each gradient again", 1,
+                            kHighestGradientOrder)
                     .Default("1"),
                 Flag::Value("output", "OUT", "the file to write")
                     .Short('o')

@@ -31,6 +31,13 @@ Model InferenceOnly(const Model& model);
 // SetInferenceMode for the nodes of a file; everything else stays byte for byte.
 absl::StatusOr<ModeChange> ToInferenceMode(Model* model);
 
+// What is handed on to be served: InferenceOnly, in inference mode.
+struct PlainModel {
+  Model model;
+  ModeChange change;  // where the trained file was in training mode
+};
+absl::StatusOr<PlainModel> ExportPlain(const Model& trained);
+
 // The values of `trained`'s initializers in a copy of `original`, where names,
 // types and shapes agree; `original` keeps its opset and all the rest. Weights
 // that `original` holds in Constant nodes are replaced there, copies that were tied

@@ -71,4 +71,10 @@ absl::StatusOr<ModeChange> ToInferenceMode(Model* model) {
   return total;
 }
 
+absl::StatusOr<PlainModel> ExportPlain(const Model& trained) {
+  PlainModel plain{InferenceOnly(trained), {}};
+  ONWARD_ASSIGN_OR_RETURN(plain.change, ToInferenceMode(&plain.model));
+  return plain;
+}
+
 }  // namespace onward
