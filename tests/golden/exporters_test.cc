@@ -83,8 +83,9 @@ TEST_P(Exporters, AreFollowedWithoutAFlag) {
     auto training = TrainingModel::Create(std::move(made->model), CpuDevice());
     ASSERT_TRUE(training.ok()) << training.status();
     const std::string input = (*training)->spec().inference.FeedInputs().at(0).name;
-    const TensorMap feeds = {{input, ReadNpy(stem + ".x.npy").value()},
-                             {"label", ReadNpy(stem + ".y.npy").value()}};
+    const TensorMap feeds = {
+        {input, ReadNpy(stem + ".x.npy").value()},
+        {(*training)->model().Metadata(kMetaLabel), ReadNpy(stem + ".y.npy").value()}};
     for (size_t i = 0; i < expected.size(); ++i) {
       auto out = (*training)->Step(feeds, {"loss"});
       ASSERT_TRUE(out.ok()) << out.status();

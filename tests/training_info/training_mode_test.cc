@@ -132,7 +132,8 @@ TEST(TrainingMode, FilesGoToInferenceMode) {
     EXPECT_EQ(change->dropouts, form.dropouts) << form.text;
     EXPECT_EQ(Bytes(model) == before, !change->any()) << form.text;
     std::string nodes;
-    for (const Node& node : InferenceGraph(model)->nodes) nodes += ToText(node) + "\n";
+    const Graph graph = InferenceGraph(model).value();
+    for (const Node& node : graph.nodes) nodes += ToText(node) + "\n";
     EXPECT_THAT(nodes, HasSubstr(form.expected)) << form.text;
     EXPECT_FALSE(ToInferenceMode(&model)->any());
   }
