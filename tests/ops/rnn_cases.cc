@@ -33,7 +33,7 @@ std::vector<Arg> LstmInputs(int64_t directions = 1, bool batch_major = false) {
   return args;
 }
 
-Arg Lengths(std::vector<int64_t> values) { return Fed({kBatch}, std::move(values)); }
+Arg Lengths(std::vector<int64_t> values) { return Fed({kBatch}, std::move(values), DType::kInt32); }
 
 std::vector<Arg> With(std::vector<Arg> args, size_t i, Arg arg) {
   if (args.size() <= i) args.resize(i + 1, Omitted());

@@ -102,6 +102,10 @@ Tensor DrawArg(const Arg& arg, Draws& draws) {
     for (int64_t i = 0; i < t.elements(); ++i) t.data<bool>()[i] = draws.Below(2) == 0;
     return t;
   }
+  if (!arg.values.empty() && arg.integers == DType::kInt32) {
+    return Tensor::FromValues<int32_t>(arg.shape,
+                                       std::vector<int32_t>(arg.values.begin(), arg.values.end()));
+  }
   if (!arg.values.empty()) return Integers(arg.shape, arg.values);
   Tensor t(DType::kInt64, arg.shape);
   for (int64_t i = 0; i < t.elements(); ++i) {
@@ -128,7 +132,7 @@ struct Built {
 
 ValueType ArgType(const OpCase& c, size_t i, DType dtype, bool unknown) {
   const Arg& arg = c.args[i];
-  if (arg.kind == Arg::Kind::kIntegers) dtype = DType::kInt64;
+  if (arg.kind == Arg::Kind::kIntegers) dtype = arg.integers;
   if (arg.kind == Arg::Kind::kFlags) dtype = DType::kBool;
   ValueType type = ValueType::Of(dtype, arg.shape);
   if (unknown && std::count(c.unknown.begin(), c.unknown.end(), static_cast<int>(i)) > 0) {
@@ -382,8 +386,10 @@ Arg Below(Shape shape, int64_t bound) {
   arg.high = static_cast<double>(bound);
   return arg;
 }
-Arg Fed(Shape shape, std::vector<int64_t> values) {
-  return MakeArg(Arg::Kind::kIntegers, std::move(shape), AsDoubles(values));
+Arg Fed(Shape shape, std::vector<int64_t> values, DType dtype) {
+  Arg arg = MakeArg(Arg::Kind::kIntegers, std::move(shape), AsDoubles(values));
+  arg.integers = dtype;
+  return arg;
 }
 Arg Flags(Shape shape) { return MakeArg(Arg::Kind::kFlags, std::move(shape), {}); }
 Arg Ints(std::vector<int64_t> values) {

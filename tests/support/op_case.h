@@ -26,6 +26,7 @@ struct Arg {
   double low = 0, high = 0;
   std::vector<double> kinks;   // values to keep away from
   std::vector<double> values;  // of constants, and of integers that are given
+  DType integers = DType::kInt64;
 };
 
 // Fed and, unless the row says otherwise, differentiated. Values are distinct.
@@ -33,7 +34,7 @@ Arg Real(Shape shape, double low = -2, double high = 2, std::vector<double> kink
 Arg Positive(Shape shape);  // in [0.5, 2.5]
 // Fed, not differentiated.
 Arg Below(Shape shape, int64_t bound);  // integers in [0, bound)
-Arg Fed(Shape shape, std::vector<int64_t> values);
+Arg Fed(Shape shape, std::vector<int64_t> values, DType dtype = DType::kInt64);
 Arg Flags(Shape shape);
 // Constants of the graph.
 Arg Ints(std::vector<int64_t> values);

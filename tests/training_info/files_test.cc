@@ -62,7 +62,7 @@ TEST(TrainingInfo, RefusesUnknownMomentumMode) {
   const absl::Status status =
       model.ok() ? (*model)->Step({{"x", Floats({1, 1})}}).status() : model.status();
   EXPECT_THAT(std::string(status.message()),
-              HasSubstr("mode 'heavy_ball' is not standard or nesterov"));
+              HasSubstr("mode is 'heavy_ball', expected one of standard, nesterov"));
 }
 
 // W becomes what the node draws.

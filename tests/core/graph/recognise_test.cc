@@ -79,7 +79,6 @@ std::vector<Row> LayerNormRows() {
   const std::string variance = Centre() + Variance();
   return {
       {"AsExported", Normal() + kAffine, norm},
-      {"AxesAsAttribute", NormalWithAttributes() + kAffine, norm, "float", 17},
       {"Double", Normal() + kAffine, norm, "double"},
       {"PositiveAxis", Normal("third") + kAffine, norm},
       {"Swapped",
