@@ -20,10 +20,10 @@
 #include "trainer/class_labels.h"
 #include "trainer/jsonl.h"
 #include "training_info/author.h"
-#include "training_info/author_graphs.h"
 #include "training_info/import.h"
 #include "training_info/library.h"
 #include "training_info/step.h"
+#include "training_info/surgery/surgery.h"
 
 namespace onward {
 namespace {

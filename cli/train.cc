@@ -16,8 +16,8 @@
 #include "trainer/class_labels.h"
 #include "trainer/jsonl.h"
 #include "trainer/loop.h"
-#include "training_info/author_graphs.h"
 #include "training_info/lower.h"
+#include "training_info/surgery/surgery.h"
 
 namespace onward {
 namespace {

@@ -11,9 +11,9 @@
 #include "core/graph/infer.h"
 #include "trainer/class_labels.h"
 #include "training_info/author.h"
-#include "training_info/author_graphs.h"
 #include "training_info/library.h"
 #include "training_info/step.h"
+#include "training_info/surgery/surgery.h"
 
 namespace onward {
 namespace {

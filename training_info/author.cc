@@ -16,12 +16,12 @@
 #include "core/graph/rename.h"
 #include "core/graph/verify.h"
 #include "optimizers/clip.h"
-#include "training_info/author_graphs.h"
 #include "training_info/export.h"
 #include "training_info/library.h"
 #include "training_info/lower.h"
 #include "training_info/step.h"
-#include "training_info/weight_choice.h"
+#include "training_info/surgery/surgery.h"
+#include "training_info/weights/choice.h"
 
 namespace onward {
 namespace {

@@ -12,7 +12,7 @@
 #include "losses/loss.h"
 #include "optimizers/optimizer.h"
 #include "optimizers/schedule.h"
-#include "training_info/weight_choice.h"
+#include "training_info/weights/choice.h"
 
 namespace onward {
 

@@ -7,8 +7,8 @@
 #include "absl/status/statusor.h"
 #include "core/onnx_io/model.h"
 #include "core/runtime/executor.h"
-#include "training_info/author_graphs.h"
 #include "training_info/spec.h"
+#include "training_info/surgery/surgery.h"
 
 namespace onward {
 

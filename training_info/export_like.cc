@@ -9,7 +9,7 @@
 #include "training_info/export_proto.h"
 #include "training_info/import.h"
 #include "training_info/library.h"
-#include "training_info/weights.h"
+#include "training_info/weights/weights.h"
 
 namespace onward {
 namespace {

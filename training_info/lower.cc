@@ -9,7 +9,7 @@
 #include "core/base/status.h"
 #include "core/graph/infer.h"
 #include "core/graph/inline.h"
-#include "core/graph/recognise.h"
+#include "core/graph/patterns/recognise.h"
 #include "core/graph/verify.h"
 #include "training_info/export.h"
 #include "training_info/library.h"

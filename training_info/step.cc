@@ -8,12 +8,12 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/status.h"
-#include "training_info/author_graphs.h"
 #include "training_info/combine.h"
 #include "training_info/export.h"
 #include "training_info/import.h"
 #include "training_info/library.h"
 #include "training_info/lower.h"
+#include "training_info/surgery/surgery.h"
 #include "training_info/validate.h"
 
 namespace onward {

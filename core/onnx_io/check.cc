@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/status.h"
-#include "core/graph/constraints.h"
+#include "core/graph/constraints/constraints.h"
 #include "core/onnx_io/model.h"
 #include "core/onnx_io/proto.h"
 #include "onnx/defs/schema.h"

@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "core/base/status.h"
-#include "core/graph/constraints.h"
+#include "core/graph/constraints/constraints.h"
 #include "core/graph/infer.h"
 #include "core/graph/inline.h"
 #include "core/onnx_io/model.h"

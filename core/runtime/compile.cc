@@ -11,7 +11,7 @@
 #include "core/base/status.h"
 #include "core/graph/infer.h"
 #include "core/graph/inline.h"
-#include "core/graph/pattern.h"
+#include "core/graph/patterns/pattern.h"
 #include "core/graph/random.h"
 #include "core/graph/verify.h"
 #include "core/runtime/commit.h"

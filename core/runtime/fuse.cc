@@ -10,7 +10,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "core/graph/operator_set.h"
-#include "core/graph/pattern.h"
+#include "core/graph/patterns/pattern.h"
 #include "core/runtime/take_followers.h"
 #include "core/tensor/dispatch.h"
 

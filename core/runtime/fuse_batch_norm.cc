@@ -4,7 +4,7 @@
 
 #include "absl/algorithm/container.h"
 #include "core/graph/operator_set.h"
-#include "core/graph/pattern.h"
+#include "core/graph/patterns/pattern.h"
 #include "core/runtime/fuse.h"
 #include "core/runtime/take_followers.h"
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/graph/operator_set.h"
-#include "core/graph/pattern.h"
+#include "core/graph/patterns/pattern.h"
 #include "core/runtime/fuse.h"
 
 namespace onward {

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/graph/pattern.h"
+#include "core/graph/patterns/pattern.h"
 #include "core/runtime/fuse.h"
 
 namespace onward {

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "core/graph/graph.h"
-#include "core/graph/pattern.h"
+#include "core/graph/patterns/pattern.h"
 
 namespace onward {
 

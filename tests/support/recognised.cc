@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "core/graph/infer.h"
-#include "core/graph/recognise.h"
+#include "core/graph/patterns/recognise.h"
 #include "core/graph/verify.h"
 #include "tests/support/text_model.h"
 #include "training_info/library.h"

@@ -13,10 +13,10 @@
 #include "tests/support/scratch.h"
 #include "tests/support/text_model.h"
 #include "training_info/author.h"
-#include "training_info/author_graphs.h"
 #include "training_info/import.h"
 #include "training_info/library.h"
 #include "training_info/lower.h"
+#include "training_info/surgery/surgery.h"
 #include "training_info/validate.h"
 
 namespace onward {

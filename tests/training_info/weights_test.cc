@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which constants are weights: graphs as exporters write them, and what is decided on each value.
-#include "training_info/weights.h"
+#include "training_info/weights/weights.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,9 +10,9 @@
 #include "absl/strings/str_cat.h"
 #include "tests/support/text_model.h"
 #include "training_info/author.h"
-#include "training_info/author_graphs.h"
 #include "training_info/export.h"
 #include "training_info/import.h"
+#include "training_info/surgery/surgery.h"
 
 namespace onward {
 namespace {

@@ -11,7 +11,7 @@
 #include "absl/strings/str_replace.h"
 #include "core/device/cpu.h"
 #include "core/graph/infer.h"
-#include "core/graph/recognise.h"
+#include "core/graph/patterns/recognise.h"
 #include "core/graph/verify.h"
 #include "core/runtime/executor.h"
 #include "tests/support/recognised.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Chains of small operators that are LayerNormalization or Gelu, and near misses.
-#include "core/graph/recognise.h"
+#include "core/graph/patterns/recognise.h"
 
 #include <gtest/gtest.h>
 

@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "core/device/cpu.h"
-#include "core/graph/constraints.h"
+#include "core/graph/constraints/constraints.h"
 #include "core/runtime/executor.h"
 #include "onnx/defs/schema.h"
 #include "tests/support/attempt.h"

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// The graph surgery that MakeTrainable is made of.
+#ifndef ONWARD_TRAINING_INFO_SURGERY_SURGERY_H_
+#define ONWARD_TRAINING_INFO_SURGERY_SURGERY_H_
+
+#include <cstdint>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "training_info/spec.h"
+
+namespace onward {
+
+// --- training-mode forward (training_forward.cc)
+
+// Whether a node on the way to `output` behaves differently in training.
+bool NeedsTrainingForward(const Graph& graph, const std::string& output);
+
+struct TrainingForward {
+  std::vector<Node> nodes;          // a copy of the nodes that `output` needs
+  std::string output;               // its name in the copy
+  std::vector<Binding> statistics;  // running statistics to write back
+};
+// BatchNormalization in training mode, Dropout switched on; values that no such
+// node influences are read from the inference graph instead of copied.
+TrainingForward CopyForward(const Graph& graph, const std::string& output);
+
+// --- constants (lift_constants.cc)
+
+// Weights in Constant nodes cannot be bound until they are initializers. Makes them so, those
+// that have these names; whether there were any.
+bool LiftConstants(Graph* graph, const std::set<std::string>& names);
+
+// --- training mode (inference_mode.cc)
+
+struct ModeChange {
+  int normalizations = 0, dropouts = 0;
+  bool any() const { return normalizations + dropouts > 0; }
+  std::string ToString() const;  // "2 BatchNormalization, 1 Dropout"
+};
+// Files are also exported in training mode. Makes BatchNormalization use its running statistics
+// and Dropout hand on what it gets, in bodies too. A Dropout whose mode is fed
+// stays. A statistic that is read further on is then the one that went in.
+ModeChange SetInferenceMode(Graph* graph);
+
+// --- shared tensors (unshare.cc)
+
+// Gives every reader of a uniformly filled initializer among `names` a copy of
+// its own (kCopyOfKey in their metadata); returns the names that were shared.
+// Weights that hold anything but one repeated number are taken to be tied on purpose.
+std::vector<std::string> UnshareInitializers(Graph* graph, const std::vector<std::string>& names);
+
+// --- tied tensors (tie.cc)
+
+struct Tie {
+  std::string copy, kept;  // `copy` was an initializer, and is computed from `kept` now
+};
+// Exporters fold the transposition of a tied weight (an embedding that is the output layer,
+// too) into a second initializer. Makes the one among `names` that is another one transposed,
+// number for number, a Transpose of it again, under its name.
+std::vector<Tie> TieTransposedCopies(Graph* graph, const std::vector<std::string>& names);
+
+// --- repeated tokens (collapse.cc)
+
+// Where a constant among `names` repeats itself along an axis as long as the fixed batch, makes
+// one part (`kept`) the weight, repeated under the old name (`copy`).
+std::vector<Tie> CollapseRepeatedRows(Graph* graph, const std::vector<std::string>& names);
+
+// --- biases of recurrent layers (recurrent_bias.cc)
+
+// Where the second half of a bias among `names` is zero in a layer that has one bias only,
+// makes the first half the weight (`kept`), padded to the whole under its name (`copy`).
+std::vector<Tie> SplitPaddedBiases(Graph* graph, const std::vector<std::string>& names);
+
+// --- weights (initialization.cc)
+
+// An initialization graph that draws the named weights afresh, as PyTorch's
+// layers start (uniform in +-1/sqrt(fan in); scales one, other vectors zero),
+// and sets the named states to their present values.
+void AddInitialization(const Graph& graph, const std::vector<std::string>& weights,
+                       const std::vector<std::pair<std::string, Tensor>>& states,
+                       TrainingEntry* entry);
+
+// --- classifier head (head.cc)
+
+// Gives the last MatMul, Gemm or Conv before `output` `classes` outputs with
+// fresh weights; returns the names of the initializers replaced.
+absl::StatusOr<std::vector<std::string>> ReplaceHead(Graph* graph, const std::string& output,
+                                                     int64_t classes, uint64_t seed);
+
+// --- batch size (free_batch.cc)
+
+// Makes the first axis of every fed input variable ("batch"), where the graph
+// allows it: leading sizes in Reshape constants become "copy".
+absl::Status FreeBatch(Graph* graph);
+// The fixed batch size of the inputs; 0 if it is variable or inputs disagree.
+int64_t FixedBatch(const Graph& graph);
+
+}  // namespace onward
+
+#endif  // ONWARD_TRAINING_INFO_SURGERY_SURGERY_H_

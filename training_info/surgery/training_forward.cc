@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "core/graph/name_scope.h"
+#include "core/graph/rename.h"
+#include "core/graph/verify.h"
+#include "training_info/surgery/surgery.h"
+
+namespace onward {
+namespace {
+
+bool IsNormalization(const Node& node) {
+  return node.Is("BatchNormalization") && node.Int("training_mode", 0) == 0;
+}
+bool IsDropout(const Node& node) { return node.Is("Dropout"); }
+
+Graph Needed(const Graph& graph, const std::string& output) {
+  Graph part = graph;
+  Prune(&part, {output});
+  return part;
+}
+
+}  // namespace
+
+bool NeedsTrainingForward(const Graph& graph, const std::string& output) {
+  const Graph part = Needed(graph, output);
+  return std::any_of(part.nodes.begin(), part.nodes.end(),
+                     [](const Node& n) { return IsNormalization(n) || IsDropout(n); });
+}
+
+TrainingForward CopyForward(const Graph& graph, const std::string& output) {
+  TrainingForward forward;
+  NameScope names(graph);
+  Renaming renamed;
+  const auto in_training = [&](const std::string& v) {
+    return names.Unique(absl::StrCat(v, "__train"));
+  };
+  std::string training_flag;
+  for (const Node& node : Needed(graph, output).nodes) {
+    const bool changes = IsNormalization(node) || IsDropout(node);
+    const std::vector<std::string> reads = AllInputs(node);
+    const bool reads_changed = std::any_of(
+        reads.begin(), reads.end(), [&](const std::string& v) { return renamed.contains(v); });
+    if (!changes && !reads_changed) continue;
+    Node copy = node;
+    if (!copy.name.empty()) copy.name = absl::StrCat(copy.name, "__train");
+    RenameReads(renamed, &copy);
+    for (std::string& v : copy.outputs) {
+      if (!v.empty()) v = renamed[v] = in_training(v);
+    }
+    if (IsNormalization(node)) {
+      copy.attributes["training_mode"] = 1;
+      copy.outputs.resize(3);
+      for (int i = 1; i <= 2; ++i) {
+        copy.outputs[i] = names.Unique(
+            absl::StrCat(copy.outputs[0], i == 1 ? "__running_mean" : "__running_var"));
+        if (graph.initializers.contains(node.inputs[2 + i])) {
+          forward.statistics.push_back({node.inputs[2 + i], copy.outputs[i]});
+        }
+      }
+    } else if (IsDropout(node)) {
+      if (training_flag.empty()) {
+        training_flag = in_training("training_mode");
+        Node constant;
+        constant.op_type = "Constant";
+        constant.outputs = {training_flag};
+        constant.attributes["value"] = Tensor::Scalar<bool>(true);
+        forward.nodes.push_back(std::move(constant));
+      }
+      copy.inputs.resize(3);
+      copy.inputs[2] = training_flag;
+    }
+    forward.nodes.push_back(std::move(copy));
+  }
+  forward.output = Renamed(renamed, output);
+  return forward;
+}
+
+}  // namespace onward

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// From decisions on weights and a user's patterns to the variables of a training.
+#ifndef ONWARD_TRAINING_INFO_WEIGHTS_CHOICE_H_
+#define ONWARD_TRAINING_INFO_WEIGHTS_CHOICE_H_
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "training_info/weights/weights.h"
+
+namespace onward {
+
+class WeightChoice {
+ public:
+  // Patterns as in AuthorOptions.
+  WeightChoice(std::vector<std::string> train, std::vector<std::string> freeze)
+      : train_(std::move(train)), freeze_(std::move(freeze)) {}
+
+  // Brings what trains into a form that can be bound: initializers, one for each weight of
+  // the network that was exported. Whether the graph had to be changed.
+  bool Prepare(const std::string& output, Graph* graph);
+
+  // The initializers that learn, of the prepared graph.
+  absl::StatusOr<std::vector<std::string>> Choose(const std::string& output, const Graph& graph);
+
+  const std::vector<WeightDecision>& decisions() const { return decisions_; }
+  const std::vector<std::string>& notes() const { return notes_; }  // what was done, in sentences
+
+ private:
+  void RestoreLayers(const std::string& output, Graph* graph);
+  bool Means(const std::string& pattern, const std::string& name, const Graph& graph) const;
+  std::set<std::string> Wanted(const std::string& pattern, const Graph& graph) const;
+  std::vector<std::string> WeightNames() const;
+  absl::Status NoMatch(const std::string& pattern, const Graph& graph) const;
+  absl::Status NothingToTrain(const std::string& output) const;
+
+  const std::vector<std::string> train_, freeze_;
+  std::vector<WeightDecision> decisions_;
+  std::multimap<std::string, std::string> tied_;  // a weight -> copies that are computed from it
+  std::vector<std::string> notes_;
+};
+
+// A sentence on what is trained and what is left, with the reasons of the first few.
+std::string WeightSummary(const std::vector<WeightDecision>& decisions,
+                          const std::vector<std::string>& trained);
+
+// '*' any characters, '?' one.
+bool MatchesPattern(const std::string& name, const std::string& pattern);
+
+}  // namespace onward
+
+#endif  // ONWARD_TRAINING_INFO_WEIGHTS_CHOICE_H_
