@@ -186,7 +186,13 @@ bool SameLayouts(const std::vector<Layout>& a, const std::vector<Layout>& b) {
 }  // namespace
 
 const dnnl::engine& DnnlEngine() {
-  static const auto* const engine = new dnnl::engine(dnnl::engine::kind::cpu, 0);
+  static const auto* const engine = [] {
+    // With AVX-512 oneDNN lays channels in blocks of 16, which none of the own kernels shares:
+    // reorders between the two cost more than the wider instructions give. It also
+    // keeps results the same on every machine. Refused only once primitives exist.
+    dnnl::set_max_cpu_isa(dnnl::cpu_isa::avx2);
+    return new dnnl::engine(dnnl::engine::kind::cpu, 0);
+  }();
   return *engine;
 }
 

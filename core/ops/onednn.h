@@ -47,8 +47,7 @@ dnnl::memory::dims DnnlDims(const Shape& shape);
 DnnlDesc PlainDesc(const Shape& shape);
 // Left to the primitive to choose.
 DnnlDesc AnyDesc(const Shape& shape);
-// Channels per block. oneDNN's own choice where there is AVX-512 is 16, but the kernels
-// here that share buffers with it work in lanes of 8, and with them everything is faster.
+// Channels per block of AVX2's kernels, oneDNN's and our own.
 int PreferredBlock();
 // [N, C, spatial...] with channels in blocks of 8 or 16 (innermost), the last
 // one padded with zeros; for ranks 3 to 5. A block of 1 is PlainDesc.

@@ -46,13 +46,15 @@ bool HasBody(const std::string& op, const std::string& domain) {
   node.op_type = op;
   node.domain = domain;
   node.outputs = {"y"};
-  const ValueType type = ValueType::Of(DType::kFloat, {2, 3, 4});
-  std::vector<InputFact> facts;
-  for (int inputs = 1; inputs <= 4; ++inputs) {
-    node.inputs.push_back("x");
-    facts.push_back({&type, nullptr});
-    auto body = Operators().FunctionBody(node, facts, {{"", kCanonicalOpset}});
-    if (body.ok() && body->has_value()) return true;
+  // A call that the operator takes: some want more inputs, some more axes.
+  for (const Shape& shape : {Shape{2, 3}, Shape{1, 2, 3, 4}}) {
+    const ValueType type = ValueType::Of(DType::kFloat, shape);
+    for (size_t inputs = 1; inputs <= 3; ++inputs) {
+      node.inputs.assign(inputs, "x");
+      const std::vector<InputFact> facts(inputs, {&type, nullptr});
+      auto body = Operators().FunctionBody(node, facts, {{"", kCanonicalOpset}});
+      if (body.ok() && body->has_value()) return true;
+    }
   }
   return false;
 }
