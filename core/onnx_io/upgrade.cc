@@ -154,15 +154,17 @@ absl::StatusOr<Graph> RaiseOpset(const Graph& graph, int target) {
         light.inputs.push_back({name, ValueType::Of(tensor.dtype(), tensor.shape())});
     }
   }
-  const Renaming neutral = NeutralNames(light);
-  RenameEverywhere(neutral, &light);
-  Model model = ModelFromGraph(light, 10, "onward");
+  // Before names change: messages speak of the file's.
+  Graph typed = light;
   const std::unique_ptr<OperatorSet> operators = MakeOnnxOperators(nullptr);
-  ONWARD_RETURN_IF_ERROR(InferKnownTypes(&light, *operators));
+  ONWARD_RETURN_IF_ERROR(InferKnownTypes(&typed, *operators));
+  const Renaming neutral = NeutralNames(light);
+  for (Graph* g : {&light, &typed}) RenameEverywhere(neutral, g);
+  Model model = ModelFromGraph(light, 10, "onward");
   Graph raised;
   try {
-    if (from < 7) SpreadSlopes(light, &model.proto());
-    const onnx::ModelProto converted = ConvertByShapes(model.proto(), light, from, target);
+    if (from < 7) SpreadSlopes(typed, &model.proto());
+    const onnx::ModelProto converted = ConvertByShapes(model.proto(), typed, from, target);
     ONWARD_ASSIGN_OR_RETURN(raised, GraphFromProto(converted.graph(), nullptr));
   } catch (const std::exception& e) {
     return absl::UnimplementedError(absl::StrCat("the model cannot be raised from opset ", from,

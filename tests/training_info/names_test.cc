@@ -149,6 +149,15 @@ TEST(Names, OfRaisedGraphs) {
   }
 }
 
+TEST(Names, OfTheFileStandInMessages) {
+  // Softmax is raised, so the wrong node is met on the way through the converter.
+  auto graph = CanonicalGraph(
+      TextModel("<ir_version: 8, opset_import: [\"\" : 12]> m (float[2, 3] x) => (float[3, 2] y) "
+                "{ s = Softmax(x) turned = Transpose <perm = [0, 7]> (s) y = Neg(turned) }"));
+  EXPECT_THAT(std::string(graph.status().message()),
+              ::testing::HasSubstr("'-> turned' (Transpose)"));
+}
+
 // What `onward gradient` writes, differentiated again and again.
 TEST(Names, OfGradientsOfGradients) {
   Graph graph = GraphOf(
