@@ -62,6 +62,24 @@ absl::StatusOr<Model> TrainableModel(const Args& args, const Dataset& data, int6
   return std::move(result.model);
 }
 
+// A file that carries its training may fix how many examples a step takes.
+absl::Status FitBatch(const Args& args, const TrainingModel& training, TrainOptions* options) {
+  const int64_t fixed = FixedBatch(training.spec().inference);
+  if (fixed == 0 || fixed == options->batch) return absl::OkStatus();
+  if (args.Has("batch")) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", training.model().path(), "' takes ", fixed, " examples a step, not ",
+                     options->batch, ": use --batch ", fixed,
+                     ", or begin with the inference model, whose batch `train` makes variable"));
+  }
+  options->batch = fixed;
+  if (!args.Has("quiet")) {
+    std::cerr << "note: batches of " << fixed << ", as '" << training.model().path()
+              << "' fixes them\n";
+  }
+  return absl::OkStatus();
+}
+
 // A file that says how it is trained is trained that way.
 void NoteUnusedFlags(const Args& args, const Model& model) {
   std::vector<std::string> unused;
@@ -198,6 +216,7 @@ absl::StatusOr<int> RunTrain(const Args& args) {
   ONWARD_ASSIGN_OR_RETURN(model, TrainableModel(args, *data, options.batch, std::move(model)));
   ONWARD_ASSIGN_OR_RETURN(std::unique_ptr<TrainingModel> training,
                           TrainingModel::Create(std::move(model), CpuDevice()));
+  ONWARD_RETURN_IF_ERROR(FitBatch(args, *training, &options));
   if (!resume) training->set_random({options.seed, 0});
   if (args.Has("initialize")) ONWARD_RETURN_IF_ERROR(training->Initialize());
   options.steps = args.Has("steps") ? args.Int("steps") : 0;

@@ -61,6 +61,29 @@ TEST_F(TrainingPath, ResumeIsByteIdenticalWithDropoutAndShuffling) {
   EXPECT_EQ(FileBytes(Path("whole.onnx")), FileBytes(Path("parts.onnx")));
 }
 
+TEST_F(TrainingPath, AFileThatFixesItsBatchIsTrainedWithIt) {
+  auto model = ReadModel(Path("cnn.onnx"));
+  ASSERT_TRUE(model.ok()) << model.status();
+  for (auto* values : {model->proto().mutable_graph()->mutable_input(),
+                       model->proto().mutable_graph()->mutable_output()}) {
+    values->Mutable(0)
+        ->mutable_type()
+        ->mutable_tensor_type()
+        ->mutable_shape()
+        ->mutable_dim(0)
+        ->set_dim_value(8);
+  }
+  ASSERT_TRUE(WriteModel(*model, Path("fixed.onnx")).ok());
+  ASSERT_EQ(Onward("make-trainable " + Path("fixed.onnx") + " -o " + Path("t.onnx")).exit_code, 0);
+  const std::string line = "train " + Path("t.onnx") + " --data '" + data_ + "' --steps 2 -o ";
+  const CommandResult fits = Onward(line + Path("fits.onnx"));
+  EXPECT_EQ(fits.exit_code, 0) << fits.errors;
+  EXPECT_NE(fits.errors.find("batches of 8"), std::string::npos) << fits.errors;
+  const CommandResult other = Onward(line + Path("other.onnx") + " --batch 16");
+  EXPECT_EQ(other.exit_code, 2);
+  EXPECT_NE(other.errors.find("use --batch 8"), std::string::npos) << other.errors;
+}
+
 TEST_F(TrainingPath, LearnsExportsAndEvaluates) {
   const CommandResult trained =
       Onward("train " + Path("cnn.onnx") + " --data '" + data_ + "' --eval '" + data_ +
