@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/onnx_io/embed.h"
 
+#include <filesystem>
 #include <vector>
 
 #include "core/base/status.h"
@@ -56,6 +57,19 @@ class ExternalTensors {
 }  // namespace
 
 bool HasExternalData(const Model& model) { return !ExternalTensors(model.proto()).found().empty(); }
+
+std::set<std::string> ExternalFiles(const Model& model) {
+  std::set<std::string> files;
+  const ExternalTensors outside(model.proto());
+  for (const onnx::TensorProto* tensor : outside.found()) {
+    for (const auto& entry : tensor->external_data()) {
+      if (entry.key() == "location") {
+        files.insert((std::filesystem::path(model.folder()) / entry.value()).string());
+      }
+    }
+  }
+  return files;
+}
 
 absl::Status EmbedExternalData(Model* model) {
   if (!HasExternalData(*model)) return absl::OkStatus();

@@ -4,6 +4,9 @@
 #ifndef ONWARD_CORE_ONNX_IO_EMBED_H_
 #define ONWARD_CORE_ONNX_IO_EMBED_H_
 
+#include <set>
+#include <string>
+
 #include "absl/status/status.h"
 #include "core/onnx_io/model.h"
 
@@ -12,6 +15,9 @@ namespace onward {
 // Whether a tensor anywhere in the model (initializers, attributes, bodies, functions,
 // training graphs) has its data outside.
 bool HasExternalData(const Model& model);
+
+// The files beside the model that such tensors name, each once.
+std::set<std::string> ExternalFiles(const Model& model);
 
 // Afterwards none has.
 absl::Status EmbedExternalData(Model* model);

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Models to files.
+#include <filesystem>
+#include <system_error>
+
 #include "absl/strings/str_cat.h"
 #include "core/base/status.h"
 #include "core/onnx_io/atomic_file.h"
@@ -11,6 +14,13 @@ namespace onward {
 
 absl::Status WriteModel(const Model& model, const std::string& path) {
   if (HasExternalData(model)) {
+    for (const std::string& file : ExternalFiles(model)) {
+      std::error_code ignored;
+      if (!std::filesystem::equivalent(file, path, ignored)) continue;
+      return absl::InvalidArgumentError(absl::StrCat("will not write '", path,
+                                                     "': it holds weights of '", model.path(),
+                                                     "'; choose another name"));
+    }
     Model whole = model;
     ONWARD_RETURN_IF_ERROR(
         Annotate(EmbedExternalData(&whole), absl::StrCat("'", model.path(), "'")));

@@ -135,6 +135,15 @@ TEST_F(ExternalDataTest, WritingTakesItAlong) {
   EXPECT_TRUE(ReadModel(path).ok());
 }
 
+TEST_F(ExternalDataTest, WritingSparesWhatTheModelReads) {
+  Model model = TextModel(kModel);
+  SetExternal(model.proto().mutable_graph()->mutable_initializer(0), {2}, {{"location", "data"}});
+  model.set_path(In("model.onnx"));
+  const absl::Status status = WriteModel(model, In("sub/../data"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("it holds weights of"));
+  EXPECT_EQ(scratch_.Read("models/data"), "12345678");
+}
+
 TEST_F(ExternalDataTest, NothingOutsideTheFolder) {
   for (const char* location :
        {"../secret", "sub/../../secret", "..", "a/b/../../../secret", "sub\\..\\..\\secret"}) {
