@@ -41,7 +41,7 @@ cat <<TEXT
 
 Next:
   build/onward inspect demo/mnist.onnx
-  build/onward train demo/mnist.onnx --data fashion --eval fashion -o demo/more.onnx
+  build/onward train demo/mnist-inference.onnx --data fashion --eval fashion -o demo/more.onnx
   build/onward gradient demo/mnist-inference.onnx --of logits --wrt image -o demo/gradient.onnx
   build/onward --help
 TEXT
