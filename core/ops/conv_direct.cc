@@ -81,9 +81,7 @@ absl::StatusOr<Kernel> IfPays(const KernelRequest& r, ConvPass pass, int x, int 
 
 }  // namespace
 
-bool DirectServes(const ConvGeometry& g) {
-  return PreferredBlock() == kLane && (IsPointwise(g) || IsDepthwise(g));
-}
+bool DirectServes(const ConvGeometry& g) { return IsPointwise(g) || IsDepthwise(g); }
 
 bool DirectPays(const ConvGeometry& g, ConvPass pass, bool constant_weights) {
   if (!DirectServes(g)) return false;

@@ -93,8 +93,7 @@ auto Choose(const Problem& p, const Make& make) {
       ChannelBlock(p.y, LayoutOf(YOf(chosen))) != 0) {
     return chosen;
   }
-  const int block = PreferredBlock();
-  auto blocked = make(BlockedDesc(p.x, block), BlockedDesc(p.y, block));
+  auto blocked = make(BlockedDesc(p.x, kChannelBlock), BlockedDesc(p.y, kChannelBlock));
   return IsFast(blocked) ? blocked : chosen;
 }
 

@@ -192,8 +192,7 @@ absl::StatusOr<Kernel> MakeSmallConvWeightGrad(const KernelRequest& r) {
   ONWARD_RETURN_IF_ERROR(CheckOutputShape(r, 0, g.w()));
   ONWARD_RETURN_IF_ERROR(CheckOutputShape(r, 1, Shape{g.out_channels}));
   const Window& w = g.window;
-  // Where oneDNN blocks by 16, dY would have to be reordered first.
-  if (PreferredBlock() != kLane || g.groups != 1 || g.in_channels > kMaxChannels || w.rank() > 2 ||
+  if (g.groups != 1 || g.in_channels > kMaxChannels || w.rank() > 2 ||
       w.kernel.back() > kMaxKernelWidth || g.in_channels * w.kernel_elements() > kMaxTaps) {
     return not_served();
   }

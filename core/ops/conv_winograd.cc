@@ -353,8 +353,7 @@ absl::Status CheckWinogradRequest(const KernelRequest& r) {
 
 bool WinogradServes(const ConvGeometry& g) {
   const Window& w = g.window;
-  if (w.rank() != 2 || g.groups != 1 || g.in_channels % kLane != 0 || g.out_channels % kLane != 0 ||
-      PreferredBlock() != kLane) {
+  if (w.rank() != 2 || g.groups != 1 || g.in_channels % kLane != 0 || g.out_channels % kLane != 0) {
     return false;
   }
   for (int i = 0; i < 2; ++i) {

@@ -230,8 +230,6 @@ DnnlDesc PlainDesc(const Shape& shape) {
 
 DnnlDesc AnyDesc(const Shape& shape) { return DnnlDesc(DnnlDims(shape), kF32, DnnlTag::any); }
 
-int PreferredBlock() { return 8; }
-
 DnnlDesc BlockedDesc(const Shape& shape, int block) {
   if (block == 1) return PlainDesc(shape);
   constexpr DnnlTag kTags[2][3] = {{DnnlTag::nCw8c, DnnlTag::nChw8c, DnnlTag::nCdhw8c},

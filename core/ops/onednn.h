@@ -48,7 +48,7 @@ DnnlDesc PlainDesc(const Shape& shape);
 // Left to the primitive to choose.
 DnnlDesc AnyDesc(const Shape& shape);
 // Channels per block of AVX2's kernels, oneDNN's and our own.
-int PreferredBlock();
+inline constexpr int kChannelBlock = 8;
 // [N, C, spatial...] with channels in blocks of 8 or 16 (innermost), the last
 // one padded with zeros; for ranks 3 to 5. A block of 1 is PlainDesc.
 DnnlDesc BlockedDesc(const Shape& shape, int block);
