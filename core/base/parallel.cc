@@ -25,6 +25,7 @@ thread_local StallGuard stall_guard(Preemptions);
 struct alignas(64) WorkShare {
   std::atomic<int64_t> taken{0};
   int64_t begin = 0, end = 0;
+  int64_t busy = 0;  // nanoseconds that the thread computed, where that is measured
 };
 
 }  // namespace
@@ -52,10 +53,12 @@ void ParallelItems(int64_t n, int64_t slots, ItemBody body, Walk walk) {
     shares[s].begin = n * s / slots;
     shares[s].end = n * (s + 1) / slots;
   }
+  const bool measures = stall_guard.measures();
   int64_t own_end = begin;
 #pragma omp parallel num_threads(static_cast <int>(slots))
   {
     const int64_t slot = omp_get_thread_num();
+    const int64_t started = measures ? ThreadTime() : 0;
     for (int64_t s = 0; s < slots; ++s) {
       WorkShare& share = shares[(slot + s) % slots];
       while (true) {
@@ -64,9 +67,12 @@ void ParallelItems(int64_t n, int64_t slots, ItemBody body, Walk walk) {
         body(walk == Walk::kForwards ? share.begin + taken : share.end - 1 - taken, slot);
       }
     }
+    if (measures) shares[slot].busy = ThreadTime() - started;
     if (slot == 0) own_end = Now();
   }
-  stall_guard.Record(slots, begin, own_end, Now());
+  int64_t busy = 0;
+  for (const WorkShare& share : shares) busy += share.busy;
+  stall_guard.Record(slots, begin, own_end, Now(), busy);
 }
 
 void ParallelFor(int64_t n, int64_t grain, RangeBody body, Walk walk) {

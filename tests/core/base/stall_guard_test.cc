@@ -27,7 +27,7 @@ struct Machine {
         alone += now - before;
       } else {
         now += own + waited;
-        guard.Record(2, before, before + own, now);
+        guard.Record(2, before, before + own, now, guard.measures() ? 2 * own : 0);
       }
     }
     return static_cast<double>(alone) / static_cast<double>(total);
@@ -48,6 +48,12 @@ TEST(StallGuard, OthersThatDoNotHoldUpTheTeam) {
   EXPECT_EQ(shared.Alone(50 * kMicrosecond, 1000 * kMillisecond), 0);
 }
 
+// Two threads that wait for less than they compute are faster than one.
+TEST(StallGuard, ATeamThatIsFasterStays) {
+  Machine shared{.waited = 400 * kMicrosecond, .per_preemption = kMillisecond};
+  EXPECT_EQ(shared.Alone(500 * kMicrosecond, 1000 * kMillisecond), 0);
+}
+
 // What is lost to waiting stays a small part of the time.
 TEST(StallGuard, StallsAreMostlyAvoided) {
   for (const int64_t waited : {200 * kMicrosecond, kMillisecond, 4 * kMillisecond}) {
@@ -66,12 +72,14 @@ TEST(StallGuard, TheTeamComesBack) {
 
 TEST(StallGuard, LargeTeamsShrinkByHalf) {
   Machine busy{.per_preemption = kMillisecond};
-  busy.guard.Record(8, 1, 2, 20 * kMillisecond);
-  busy.now = 20 * kMillisecond;
-  busy.guard.Record(8, 20 * kMillisecond, 20 * kMillisecond + 1, 40 * kMillisecond);
-  EXPECT_EQ(busy.guard.Team(8, 41 * kMillisecond), 4);
-  EXPECT_EQ(busy.guard.Team(2, 41 * kMillisecond), 2);
-  EXPECT_EQ(busy.guard.Team(8, 1000 * kMillisecond), 8);
+  for (int i = 0; i < 3; ++i) {
+    const int64_t begin = busy.now;
+    busy.now += 30 * kMillisecond;
+    busy.guard.Record(8, begin, begin + kMillisecond, busy.now, kMillisecond);
+  }
+  EXPECT_EQ(busy.guard.Team(8, busy.now + 1), 4);
+  EXPECT_EQ(busy.guard.Team(2, busy.now + 1), 2);
+  EXPECT_EQ(busy.guard.Team(8, busy.now + 1000 * kMillisecond), 8);
 }
 
 }  // namespace
