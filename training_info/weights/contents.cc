@@ -21,19 +21,6 @@ std::vector<double> Numbers(const Tensor& t) {
   return numbers.ok() ? *std::move(numbers) : std::vector<double>();
 }
 
-// Sixteen-bit floats: all bits of the exponent set.
-bool FiniteHalves(const Tensor& t, uint16_t exponent) {
-  const uint16_t* bits = t.data<uint16_t>();
-  return std::all_of(bits, bits + t.elements(),
-                     [&](uint16_t b) { return (b & exponent) != exponent; });
-}
-
-template <typename T>
-bool Finite(const Tensor& t) {
-  const auto values = t.values<T>();
-  return std::all_of(values.begin(), values.end(), [](T v) { return std::isfinite(v); });
-}
-
 // Columns j and j + distance hold a sine and a cosine of the same angles.
 bool PairsAt(const std::vector<double>& v, int64_t columns, int64_t distance) {
   const int64_t rows = static_cast<int64_t>(v.size()) / columns;
@@ -85,15 +72,6 @@ bool GrowsFromDiagonal(const std::vector<double>& v, int64_t size) {
 }
 
 }  // namespace
-
-bool AllFinite(const Tensor& t) {
-  if (t.dtype() == DType::kFloat) return Finite<float>(t);
-  if (t.dtype() == DType::kDouble) return Finite<double>(t);
-  if (t.dtype() == DType::kFloat16) return FiniteHalves(t, 0x7C00);
-  if (t.dtype() == DType::kBFloat16) return FiniteHalves(t, 0x7F80);
-  const std::vector<double> v = Numbers(t);
-  return std::all_of(v.begin(), v.end(), [](double x) { return std::isfinite(x); });
-}
 
 bool IsUniform(const Tensor& t) {
   const size_t width = DTypeBits(t.dtype()) / 8;

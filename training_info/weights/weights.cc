@@ -11,6 +11,7 @@
 #include "absl/strings/str_split.h"
 #include "core/graph/constant.h"
 #include "core/graph/verify.h"
+#include "core/tensor/finite.h"
 #include "training_info/surgery/flat_graph.h"
 
 namespace onward {

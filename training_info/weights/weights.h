@@ -54,7 +54,6 @@ absl::flat_hash_map<std::string, Use> UsesOfConstants(const Graph& graph);
 
 // --- what a constant holds (contents.cc)
 
-bool AllFinite(const Tensor& t);
 // One number everywhere.
 bool IsUniform(const Tensor& t);
 // 0 and 1, or 0 and a large negative number, or that number alone, and nothing else.
