@@ -10,6 +10,7 @@ namespace onward {
 struct CpuFeatures {
   bool avx2 = false;
   bool fma = false;
+  bool avx512f = false;  // makes products faster, is not needed
 };
 
 // Of the CPU this runs on, as far as the operating system lets programs use them.

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "core/base/division.h"
 #include "core/ops/vec.h"
 
 namespace onward::direct {
@@ -13,8 +14,6 @@ namespace onward::direct {
 inline constexpr int kLane = kLanes<float>;
 // Work of fewer multiplications stays on one thread.
 inline constexpr int64_t kSmallWork = 1 << 18;
-
-inline int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // The lanes of channel block b that are in use.
 inline int LanesOf(int64_t channels, int64_t b) {

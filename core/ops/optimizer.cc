@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/division.h"
 #include "core/base/parallel.h"
 #include "core/base/status.h"
 #include "core/ops/adapt.h"
@@ -25,7 +26,8 @@
 namespace onward {
 namespace {
 
-constexpr int64_t kGrain = 16384;  // elements
+constexpr int64_t kGrain = 16384;  // elements that are worth a thread
+constexpr int64_t kBlock = 16;     // elements of a line, which one thread writes
 
 // Where the tensors of a node stand among its inputs and outputs.
 struct Places {
@@ -116,21 +118,25 @@ struct Step {
 
   Rule rule;
   Places places;
-  std::vector<int64_t> starts = {0};  // of the tensors in the row of all elements, and the end
+  int64_t elements = 0;  // of all tensors
   std::set<DType> dtypes = {};
   bool writes_all = true;  // every state that is read is replaced
 
   // Calls body.template operator()<T>(tensor, begin, end) for parts that make up all
-  // tensors, on several threads.
+  // tensors, on several threads. A thread takes the same part of every tensor, as the
+  // products did that left the gradients in its cache.
   template <typename Body>
   void ForParts(const KernelCall& call, const Body& body) const {
-    ParallelFor(starts.back(), kGrain, [&](int64_t begin, int64_t end) {
+    const int64_t threads = std::min<int64_t>(Threads(), CeilDiv(elements, kGrain));
+    const int64_t parts = ItemsFor(elements / kGrain, threads);
+    ParallelItems(parts, threads, [&](int64_t part, int64_t) {
       for (int i = 0; i < places.tensors; ++i) {
-        const int64_t from = std::max(begin, starts[i]), to = std::min(end, starts[i + 1]);
+        const Tensor& x = *call.inputs[places.X(i)];
+        const int64_t blocks = CeilDiv(x.elements(), kBlock);
+        const int64_t from = blocks * part / parts * kBlock;
+        const int64_t to = std::min(blocks * (part + 1) / parts * kBlock, x.elements());
         if (from >= to) continue;
-        DispatchFloat(call.inputs[places.X(i)]->dtype(), [&]<typename T>() {
-          body.template operator()<T>(i, from - starts[i], to - starts[i]);
-        });
+        DispatchFloat(x.dtype(), [&]<typename T>() { body.template operator()<T>(i, from, to); });
       }
     });
   }
@@ -216,7 +222,7 @@ absl::StatusOr<Kernel> MakeStep(const KernelRequest& r) {
   Kernel kernel;
   kernel.infallible = true;
   for (int i = 0; i < places.tensors; ++i) {
-    step->starts.push_back(step->starts.back() + r.in(places.X(i)).elements());
+    step->elements += r.in(places.X(i)).elements();
     step->dtypes.insert(r.inputs[places.X(i)].dtype);
     for (int k = -1; k < Rule::kStates; ++k) {
       const int output = k < 0 ? places.NewX(i) : places.NewState(k, i);

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // The usual blocking: a panel of b (kDepth x kPanelColumns) stays in the
 // third-level cache, kRowBlocks blocks of rows of a in the second, and up to 6 x 16
-// results in registers while the sum runs.
+// results (6 x 32 where the CPU has AVX-512) in registers while the sum runs. Each result
+// is summed in the same order either way.
 #include "core/ops/sgemm.h"
 
 #include <immintrin.h>
 
 #include <algorithm>
+#include <type_traits>
 
+#include "core/base/division.h"
 #include "core/base/parallel.h"
 #include "core/ops/adapt.h"
 #include "core/ops/vec.h"
@@ -18,20 +21,15 @@ namespace {
 constexpr int kRows = 6;
 constexpr int kColumns = 16;
 constexpr int kLane = kLanes<float>;
-constexpr int64_t kDepth = 256;
+constexpr int64_t kDepth = 400;  // at most; sums are cut evenly
 constexpr int64_t kRowBlocks = 16;
 constexpr int64_t kPanelColumns = 1024;
 constexpr int64_t kSmallWork = 1 << 16;  // multiplications that stay on one thread
 
-int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 // Packed [k][kRows] from rows [0, rows) of a; missing rows are zero.
 void PackRows(StridedMatrix a, int rows, int64_t depth, float* to) {
   int64_t k = 0;
-  if (rows == kRows && a.row == 1) {
-    // Six neighbours at a time; the two stored too many are written over next.
-    for (; k + 1 < depth; ++k) Store(to + k * kRows, Load(a.data + k * a.column, kRows));
-  } else if (rows == kRows && a.column == 1) {
+  if (rows == kRows && a.column == 1) {
     for (; k + kLane < depth; k += kLane) {
       Vec<float> v[kLane] = {};
       for (int r = 0; r < kRows; ++r) v[r] = Load(a.data + r * a.row + k);
@@ -43,6 +41,31 @@ void PackRows(StridedMatrix a, int rows, int64_t depth, float* to) {
     for (int r = 0; r < kRows; ++r) {
       to[k * kRows + r] = r < rows ? a.data[r * a.row + k * a.column] : 0.0f;
     }
+  }
+}
+
+// `rows` rows of a in blocks of `height`, each packed as above. Neighbouring rows are read
+// along all blocks for one k after the other: each line is then read once, also where
+// a power of two between the lines lets few of them stay in the cache.
+void PackBlocks(StridedMatrix a, int64_t rows, int64_t height, int64_t depth, float* to) {
+  int64_t packed = 0;
+  if (height == kRows && a.row == 1) {
+    packed = rows / kRows * kRows;
+    for (int64_t k = 0; k < depth; ++k) {
+      const float* from = a.data + k * a.column;
+      for (int64_t i = 0; i < packed; i += kRows) {
+        const __m128 first = _mm_loadu_ps(from + i);
+        const __m128i rest = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(from + i + 4));
+        float* const block = to + i * depth + k * kRows;
+        _mm_storeu_ps(block, first);
+        _mm_storel_epi64(reinterpret_cast<__m128i*>(block + 4), rest);
+      }
+    }
+  }
+  for (; packed < rows; packed += height) {
+    PackRows({a.data + packed * a.row, a.row, a.column},
+             static_cast<int>(std::min(height, rows - packed)), depth,
+             to + packed / height * kRows * depth);
   }
 }
 
@@ -81,6 +104,10 @@ struct Target {
   const SgemmEpilogue* epilogue;
   const float* bias;
   const float* residual;
+  // The sum is stored as it is.
+  bool plain() const {
+    return !add && (!last || (bias == nullptr && residual == nullptr && !epilogue->bounded));
+  }
 };
 
 // A block of rows of a: packed, or as they are, each row contiguous.
@@ -89,6 +116,17 @@ struct Rows {
   int64_t stride;  // between rows, unless packed
   bool packed;
 };
+
+// Stores eight results, `at` elements after the first of the block, of which `column` in its row.
+inline void Finish(Vec<float> v, int64_t at, int64_t column, const Target& t) {
+  if (t.add) v += Load(t.c + at);
+  if (t.last) {
+    if (t.bias != nullptr) v += Load(t.bias + column);
+    if (t.residual != nullptr) v += Load(t.residual + at);
+    if (t.epilogue->bounded) v = Within(Splat(t.epilogue->low), v, Splat(t.epilogue->high));
+  }
+  Store(t.c + at, v);
+}
 
 template <int R, bool kPacked>
 void MultiplyBlock(const Rows& rows, const float* b, int64_t depth, const Target& t) {
@@ -110,34 +148,85 @@ void MultiplyBlock(const Rows& rows, const float* b, int64_t depth, const Target
 #pragma GCC unroll 6
   for (int r = 0; r < R; ++r) {
     for (int h = 0; h < 2; ++h) {
-      const int64_t at = r * t.stride + h * kLane;
-      Vec<float> v = sum[r][h];
-      if (t.add) v += Load(t.c + at);
-      if (t.last) {
-        if (t.bias != nullptr) v += Load(t.bias + h * kLane);
-        if (t.residual != nullptr) v += Load(t.residual + at);
-        if (t.epilogue->bounded) v = Within(Splat(t.epilogue->low), v, Splat(t.epilogue->high));
-      }
-      Store(t.c + at, v);
+      Finish(sum[r][h], r * t.stride + h * kLane, h * kLane, t);
     }
   }
 }
 
-template <bool kPacked>
-void MultiplyRowsOf(int rows, const Rows& a, const float* b, int64_t depth, const Target& t) {
+// kBlocks blocks of rows, `next` elements apart in a, times two blocks of columns, `other`
+// elements apart in b.
+template <int R, int kBlocks, bool kPacked>
+[[gnu::target("avx512f")]] void MultiplyWide(const Rows& rows, int64_t next, const float* b,
+                                             int64_t other, int64_t depth, const Target& t) {
+  __m512 sum[kBlocks][R][2] = {};
+  const float* a = rows.data;
+  const int64_t row = kPacked ? 1 : rows.stride;
+#pragma GCC unroll 2
+  for (int64_t k = 0; k < depth; ++k) {
+    const __m512 b0 = _mm512_loadu_ps(b), b1 = _mm512_loadu_ps(b + other);
+#pragma GCC unroll 2
+    for (int i = 0; i < kBlocks; ++i) {
+#pragma GCC unroll 6
+      for (int r = 0; r < R; ++r) {
+        const __m512 value = _mm512_set1_ps(a[i * next + r * row]);
+        sum[i][r][0] = _mm512_fmadd_ps(value, b0, sum[i][r][0]);
+        sum[i][r][1] = _mm512_fmadd_ps(value, b1, sum[i][r][1]);
+      }
+    }
+    a += kPacked ? kRows : 1;
+    b += kColumns;
+  }
+  if (t.plain()) {
+#pragma GCC unroll 12
+    for (int r = 0; r < kBlocks * R; ++r) {
+      _mm512_storeu_ps(t.c + r * t.stride, sum[r / R][r % R][0]);
+      _mm512_storeu_ps(t.c + r * t.stride + kColumns, sum[r / R][r % R][1]);
+    }
+    return;
+  }
+#pragma GCC unroll 12
+  for (int r = 0; r < kBlocks * R; ++r) {
+#pragma GCC unroll 2
+    for (int h = 0; h < 2; ++h) {
+      const __m512 v = sum[r / R][r % R][h];
+      const int64_t column = h * kColumns, at = r * t.stride + column;
+      Finish(_mm512_castps512_ps256(v), at, column, t);
+      Finish(_mm256_castpd_ps(_mm512_extractf64x4_pd(_mm512_castps_pd(v), 1)), at + kLane,
+             column + kLane, t);
+    }
+  }
+}
+
+// Calls `multiply` with the number of rows as a type.
+template <typename Multiply>
+void WithRows(int rows, const Multiply& multiply) {
   switch (rows) {
-    case 1: return MultiplyBlock<1, kPacked>(a, b, depth, t);
-    case 2: return MultiplyBlock<2, kPacked>(a, b, depth, t);
-    case 3: return MultiplyBlock<3, kPacked>(a, b, depth, t);
-    case 4: return MultiplyBlock<4, kPacked>(a, b, depth, t);
-    case 5: return MultiplyBlock<5, kPacked>(a, b, depth, t);
-    default: return MultiplyBlock<6, kPacked>(a, b, depth, t);
+    case 1: return multiply(std::integral_constant<int, 1>());
+    case 2: return multiply(std::integral_constant<int, 2>());
+    case 3: return multiply(std::integral_constant<int, 3>());
+    case 4: return multiply(std::integral_constant<int, 4>());
+    case 5: return multiply(std::integral_constant<int, 5>());
+    default: return multiply(std::integral_constant<int, 6>());
   }
 }
 
 void MultiplyRows(int rows, const Rows& a, const float* b, int64_t depth, const Target& t) {
-  if (a.packed) return MultiplyRowsOf<true>(rows, a, b, depth, t);
-  MultiplyRowsOf<false>(rows, a, b, depth, t);
+  WithRows(rows, [&](auto r) {
+    if (a.packed) return MultiplyBlock<r, true>(a, b, depth, t);
+    MultiplyBlock<r, false>(a, b, depth, t);
+  });
+}
+
+void MultiplyWideRows(int rows, int blocks, const Rows& a, int64_t next, const float* b,
+                      int64_t other, int64_t depth, const Target& t) {
+  WithRows(rows, [&](auto r) {
+    if (blocks == 1) {
+      if (a.packed) return MultiplyWide<r, 1, true>(a, next, b, other, depth, t);
+      return MultiplyWide<r, 1, false>(a, next, b, other, depth, t);
+    }
+    if (a.packed) return MultiplyWide<r, 2, true>(a, next, b, other, depth, t);
+    MultiplyWide<r, 2, false>(a, next, b, other, depth, t);
+  });
 }
 
 // Fewer than 16 columns: by way of a block that has them all.
@@ -185,8 +274,13 @@ struct Sgemm::Part {
   int64_t m_begin, m_end, n_begin, n_end;
 };
 
-Sgemm::Sgemm(int64_t m, int64_t n, int64_t k, int most_threads)
-    : m_(m), n_(n), k_(k), block_rows_(CeilDiv(m, std::max<int64_t>(CeilDiv(m, kRows), 1))) {
+Sgemm::Sgemm(int64_t m, int64_t n, int64_t k, int most_threads, const CpuFeatures& cpu)
+    : m_(m),
+      n_(n),
+      k_(k),
+      depth_(CeilDiv(CeilDiv(k, std::max<int64_t>(CeilDiv(k, kDepth), 1)), kLane) * kLane),
+      wide_(cpu.avx512f),
+      block_rows_(CeilDiv(m, std::max<int64_t>(CeilDiv(m, kRows), 1))) {
   block_rows_ = std::max<int64_t>(block_rows_, 1);
   const int64_t allowed = most_threads > 0 ? most_threads : Threads();
   const int64_t threads = IsSmall(m, n, k) ? 1 : allowed;
@@ -267,8 +361,8 @@ void Sgemm::RunPart(const Part& part, const Operands& operands, void* workspace)
   const int64_t c_row = epilogue.row == 0 ? n_ : epilogue.row;
   for (int64_t j = n_begin; j < n_end; j += kPanelColumns) {
     const int64_t columns = std::min(kPanelColumns, n_end - j);
-    for (int64_t p = 0; p < k_; p += kDepth) {
-      const int64_t depth = std::min(kDepth, k_ - p);
+    for (int64_t p = 0; p < k_; p += depth_) {
+      const int64_t depth = std::min(depth_, k_ - p);
       for (int64_t jj = 0; packed == nullptr && jj < columns; jj += kColumns) {
         PackColumns({b.data + p * b.row + (j + jj) * b.column, b.row, b.column},
                     static_cast<int>(std::min<int64_t>(kColumns, columns - jj)), depth,
@@ -279,15 +373,18 @@ void Sgemm::RunPart(const Part& part, const Operands& operands, void* workspace)
       };
       for (int64_t i = m_begin; i < m_end; i += kRowBlocks * block_rows_) {
         const int64_t rows = std::min(kRowBlocks * block_rows_, m_end - i);
-        for (int64_t ii = 0; packs_a && ii < rows; ii += block_rows_) {
-          PackRows({a.data + (i + ii) * a.row + p * a.column, a.row, a.column},
-                   static_cast<int>(std::min<int64_t>(block_rows_, rows - ii)), depth,
-                   a_packed + ii / block_rows_ * kRows * depth);
+        if (packs_a) {
+          PackBlocks({a.data + i * a.row + p * a.column, a.row, a.column}, rows, block_rows_, depth,
+                     a_packed);
         }
-        for (int64_t jj = 0; jj < columns; jj += kColumns) {
-          const int width = static_cast<int>(std::min<int64_t>(kColumns, columns - jj));
-          for (int64_t ii = 0; ii < rows; ii += block_rows_) {
+        for (int64_t jj = 0, next = 0; jj < columns; jj = next) {
+          const bool pair = wide_ && columns - jj >= 2 * kColumns;
+          next = std::min(columns, jj + (pair ? 2 : 1) * kColumns);
+          const int width = static_cast<int>(next - jj);
+          for (int64_t ii = 0, below = 0; ii < rows; ii = below) {
+            const int blocks = pair && packs_a && rows - ii >= 2 * block_rows_ ? 2 : 1;
             const int height = static_cast<int>(std::min<int64_t>(block_rows_, rows - ii));
+            below = ii + blocks * height;
             const int64_t at = (i + ii) * c_row + j + jj;
             const Target target{c + at,
                                 c_row,
@@ -299,7 +396,11 @@ void Sgemm::RunPart(const Part& part, const Operands& operands, void* workspace)
             const Rows a_block = packs_a
                                      ? Rows{a_packed + ii / block_rows_ * kRows * depth, 1, true}
                                      : Rows{a.data + (i + ii) * a.row + p, a.row, false};
-            if (width == kColumns) {
+            if (pair) {
+              MultiplyWideRows(height, blocks, a_block,
+                               packs_a ? kRows * depth : block_rows_ * a.row, b_block(jj),
+                               b_block(jj + kColumns) - b_block(jj), depth, target);
+            } else if (width == kColumns) {
               MultiplyRows(height, a_block, b_block(jj), depth, target);
             } else {
               MultiplyNarrow(height, width, a_block, b_block(jj), depth, target);

@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/base/cpu_features.h"
+
 namespace onward {
 
 struct StridedMatrix {
@@ -31,8 +33,8 @@ struct SgemmEpilogue {
 // is decided once, so results repeat.
 class Sgemm {
  public:
-  // On at most so many threads; 0: all.
-  Sgemm(int64_t m, int64_t n, int64_t k, int threads = 0);
+  // On at most so many threads; 0: all. What `cpu` has changes the speed, not the results.
+  Sgemm(int64_t m, int64_t n, int64_t k, int threads = 0, const CpuFeatures& cpu = ThisCpu());
   // Whether one thread computes all of it.
   static bool IsSmall(int64_t m, int64_t n, int64_t k);
   size_t workspace_bytes() const { return threads() * part_bytes(); }
@@ -55,6 +57,8 @@ class Sgemm {
   void RunPart(const Part& part, const Operands& operands, void* workspace) const;
 
   int64_t m_, n_, k_;
+  int64_t depth_;                             // of the pieces of a sum
+  bool wide_;                                 // in AVX-512 where columns suffice
   int64_t block_rows_;                        // of results held in registers: as even as m allows
   int64_t row_parts_ = 1, column_parts_ = 1;  // one for each thread
 };

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "core/base/division.h"
 #include "core/base/parallel.h"
 
 namespace onward::winograd {
@@ -16,8 +17,6 @@ inline constexpr int kRows = 6;
 // Buffers leave this many floats after each of the 36 positions, so that these
 // do not meet in the same set of a cache.
 inline constexpr int64_t kGap = 16;
-
-inline int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // Walks the tiles of a batch in order: image, row, column.
 struct TileCursor {

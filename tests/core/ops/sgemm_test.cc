@@ -66,6 +66,23 @@ TEST_P(SgemmTest, AgreesWithDouble) {
   }
 }
 
+TEST_P(SgemmTest, IsTheSameWithoutWideRegisters) {
+  if (!ThisCpu().avx512f) GTEST_SKIP() << "this CPU has no AVX-512";
+  const auto [m, n, k] = GetParam();
+  const std::vector<float> a = Draw(m * k, 1), b = Draw(k * n, 2), bias = Draw(n, 3);
+  const Sgemm wide(m, n, k), narrow(m, n, k, 0, {.avx2 = true, .fma = true});
+  std::vector<char> workspace(wide.workspace_bytes());
+  for (const bool a_columns : {false, true}) {
+    for (const float* added : {static_cast<const float*>(nullptr), bias.data()}) {
+      const StridedMatrix left{a.data(), a_columns ? 1 : k, a_columns ? m : 1};
+      std::vector<float> c(m * n, NAN), expected(m * n, NAN);
+      wide.Run(left, {b.data(), n, 1}, c.data(), {.bias = added}, workspace.data());
+      narrow.Run(left, {b.data(), n, 1}, expected.data(), {.bias = added}, workspace.data());
+      EXPECT_EQ(c, expected);
+    }
+  }
+}
+
 // On one thread, twice onto the same result, in rows that are wider than it.
 TEST_P(SgemmTest, AddsInWiderRows) {
   const auto [m, n, k] = GetParam();
@@ -91,7 +108,7 @@ TEST_P(SgemmTest, AddsInWiderRows) {
 INSTANTIATE_TEST_SUITE_P(Sizes, SgemmTest,
                          testing::Values(Row{1, 1, 1}, Row{6, 16, 8}, Row{7, 17, 9}, Row{5, 3, 300},
                                          Row{8, 64, 784}, Row{97, 33, 257}, Row{13, 1040, 31},
-                                         Row{200, 40, 600}),
+                                         Row{200, 40, 600}, Row{25, 100, 801}),
                          [](const auto& info) { return testing::PrintToString(info.param); });
 
 }  // namespace
