@@ -21,10 +21,10 @@
 #include "core/base/parallel.h"
 #include "core/base/status.h"
 #include "core/device/cpu.h"
-#include "core/ops/conv.h"
-#include "core/ops/conv_direct.h"
-#include "core/ops/conv_geometry.h"
-#include "core/ops/winograd.h"
+#include "core/ops/conv/conv.h"
+#include "core/ops/conv/conv_direct.h"
+#include "core/ops/conv/conv_geometry.h"
+#include "core/ops/conv/winograd.h"
 
 namespace onward {
 namespace {

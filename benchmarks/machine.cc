@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "core/base/parallel.h"
-#include "core/ops/sgemm.h"
+#include "core/ops/cpu/sgemm.h"
 
 namespace onward {
 namespace {

@@ -17,7 +17,7 @@
 #include "core/base/parallel.h"
 #include "core/base/status.h"
 #include "core/device/cpu.h"
-#include "trainer/jsonl.h"
+#include "trainer/report/jsonl.h"
 #include "training_info/library.h"
 #include "training_info/lower.h"
 #include "training_info/step.h"

@@ -5,7 +5,7 @@
 #include "cli/commands.h"
 #include "core/base/status.h"
 #include "core/onnx_io/model.h"
-#include "trainer/jsonl.h"
+#include "trainer/report/jsonl.h"
 #include "training_info/validate.h"
 
 namespace onward {

@@ -14,7 +14,7 @@
 #include "core/base/status.h"
 #include "core/device/cpu.h"
 #include "core/runtime/executor.h"
-#include "trainer/jsonl.h"
+#include "trainer/report/jsonl.h"
 #include "training_info/library.h"
 #include "training_info/lower.h"
 

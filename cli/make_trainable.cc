@@ -8,8 +8,8 @@
 #include "cli/commands.h"
 #include "cli/write_checked.h"
 #include "core/base/status.h"
-#include "trainer/class_labels.h"
-#include "trainer/jsonl.h"
+#include "trainer/report/jsonl.h"
+#include "trainer/run/class_labels.h"
 
 namespace onward {
 namespace {

@@ -11,7 +11,7 @@
 #include "autograd/rule.h"
 #include "cli/commands.h"
 #include "core/device/cpu.h"
-#include "trainer/jsonl.h"
+#include "trainer/report/jsonl.h"
 #include "training_info/library.h"
 
 namespace onward {

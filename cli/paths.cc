@@ -12,9 +12,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "cli/tensor_args.h"
+#include "core/base/atomic_file.h"
 #include "core/base/status.h"
-#include "core/onnx_io/atomic_file.h"
-#include "trainer/data_options.h"
+#include "data/data_options.h"
 
 namespace onward {
 namespace {

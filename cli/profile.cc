@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
-#include "core/onnx_io/atomic_file.h"
-#include "trainer/jsonl.h"
+#include "core/base/atomic_file.h"
+#include "trainer/report/jsonl.h"
 
 namespace onward {
 

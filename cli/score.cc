@@ -17,7 +17,7 @@
 #include "core/onnx_io/model.h"
 #include "core/onnx_io/tensor_file.h"
 #include "core/runtime/executor.h"
-#include "trainer/jsonl.h"
+#include "trainer/report/jsonl.h"
 #include "training_info/library.h"
 #include "training_info/lower.h"
 

@@ -17,8 +17,8 @@
 #include "cli/paths.h"
 #include "core/base/status.h"
 #include "core/onnx_io/tensor_file.h"
-#include "trainer/dataset.h"
-#include "trainer/npy.h"
+#include "data/dataset.h"
+#include "data/npy.h"
 
 namespace onward {
 namespace {

@@ -13,9 +13,9 @@
 #include "core/base/parallel.h"
 #include "core/base/status.h"
 #include "core/device/cpu.h"
-#include "trainer/class_labels.h"
-#include "trainer/jsonl.h"
-#include "trainer/loop.h"
+#include "trainer/report/jsonl.h"
+#include "trainer/run/class_labels.h"
+#include "trainer/run/loop.h"
 #include "training_info/lower.h"
 #include "training_info/surgery/surgery.h"
 

@@ -1,5 +1,6 @@
-# The program `onward`, and the two rooms that only it uses.
-onward_room(trainer   DIR trainer        DEPENDS onward_training_info PRIVATE ZLIB::ZLIB PNG::PNG JPEG::JPEG)
+# The program `onward`, and the three rooms that only it uses.
+onward_room(data      DIR data           DEPENDS onward_tensor PRIVATE ZLIB::ZLIB PNG::PNG JPEG::JPEG)
+onward_room(trainer   DIR trainer        DEPENDS onward_training_info onward_data)
 onward_room(cli       DIR cli            DEPENDS onward_trainer)
 
 add_executable(onward cli/main.cc)

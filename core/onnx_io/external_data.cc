@@ -15,9 +15,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "core/base/file_descriptor.h"
 #include "core/base/memory.h"
 #include "core/base/status.h"
-#include "core/onnx_io/file_descriptor.h"
 
 namespace onward {
 namespace {

@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "core/onnx_io/file_descriptor.h"
+#include "core/base/file_descriptor.h"
 
 namespace onward {
 namespace {

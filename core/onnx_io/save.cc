@@ -4,8 +4,8 @@
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/atomic_file.h"
 #include "core/base/status.h"
-#include "core/onnx_io/atomic_file.h"
 #include "core/onnx_io/embed.h"
 #include "core/onnx_io/model.h"
 #include "onnx/onnx_pb.h"

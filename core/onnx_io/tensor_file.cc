@@ -5,8 +5,8 @@
 #include <fstream>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/atomic_file.h"
 #include "core/base/status.h"
-#include "core/onnx_io/atomic_file.h"
 #include "core/onnx_io/model.h"
 #include "core/onnx_io/proto.h"
 

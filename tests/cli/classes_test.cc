@@ -5,11 +5,11 @@
 
 #include "core/onnx_io/model.h"
 #include "core/onnx_io/proto.h"
+#include "data/npy.h"
 #include "tests/support/classified.h"
 #include "tests/support/command.h"
 #include "tests/support/scratch.h"
 #include "tests/support/text_model.h"
-#include "trainer/npy.h"
 
 namespace onward {
 namespace {

@@ -10,10 +10,10 @@
 #include <string>
 
 #include "core/onnx_io/model.h"
+#include "data/npy.h"
 #include "tests/support/command.h"
 #include "tests/support/scratch.h"
 #include "tests/support/text_model.h"
-#include "trainer/npy.h"
 
 namespace onward {
 namespace {

@@ -14,11 +14,11 @@
 #include "absl/strings/str_split.h"
 #include "core/device/cpu.h"
 #include "core/onnx_io/tensor_file.h"
+#include "data/dataset.h"
 #include "tests/support/command.h"
 #include "tests/support/paths.h"
 #include "tests/support/scratch.h"
-#include "trainer/dataset.h"
-#include "trainer/feeding.h"
+#include "trainer/run/feeding.h"
 #include "training_info/author.h"
 #include "training_info/step.h"
 

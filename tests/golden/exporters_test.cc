@@ -13,9 +13,9 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "core/device/cpu.h"
+#include "data/npy.h"
 #include "tests/support/command.h"
 #include "tests/support/scratch.h"
-#include "trainer/npy.h"
 #include "training_info/author.h"
 #include "training_info/step.h"
 

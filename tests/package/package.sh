@@ -114,7 +114,7 @@ case $1 in
     read -ra targets <<< "$(sed -n 's/^ *demo) *build \([^;]*\);.*/\1/p' "$SOURCE/build.sh")"
     [ ${#targets[@]} -gt 0 ] || fail "build.sh does not say what demo builds"
     commands=$(ninja -C "$BUILD" -t commands "${targets[@]}")
-    grep -q 'core/ops/conv.cc' <<< "$commands" || fail "the kernels are not among the commands of ${targets[*]}"
+    grep -q 'core/ops/conv/conv.cc' <<< "$commands" || fail "the kernels are not among the commands of ${targets[*]}"
     ! grep -m1 -F -e "$SOURCE/tests/" -e libgtest <<< "$commands" || fail "${targets[*]} need tests" ;;
 
   *) echo "no case '$1'" >&2; exit 2 ;;

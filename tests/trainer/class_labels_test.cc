@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer/class_labels.h"
+#include "trainer/run/class_labels.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
 
+#include "data/picture.h"
 #include "tests/support/scratch.h"
 #include "tests/support/text_model.h"
-#include "trainer/jsonl.h"
-#include "trainer/picture.h"
+#include "trainer/report/jsonl.h"
 #include "training_info/export.h"
 
 namespace onward {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // When checkpoints are written, and that writing them changes no number.
-#include "trainer/loop.h"
+#include "trainer/run/loop.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer/report.h"
+#include "trainer/report/report.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "trainer/report_chart.h"
-#include "trainer/sha256.h"
+#include "data/sha256.h"
+#include "trainer/report/report_chart.h"
 
 namespace onward {
 namespace {

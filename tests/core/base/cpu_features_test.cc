@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "core/ops/cpu_device.h"
+#include "core/ops/cpu/cpu_device.h"
 #include "core/runtime/compile.h"
 #include "training_info/library.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The direct 1x1 and depthwise convolutions against plain ones in double.
-#include "core/ops/conv_direct.h"
+#include "core/ops/conv/conv_direct.h"
 
 #include <gtest/gtest.h>
 

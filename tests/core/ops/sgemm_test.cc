@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The float product against a double one, for all orders of the operands.
-#include "core/ops/sgemm.h"
+#include "core/ops/cpu/sgemm.h"
 
 #include <gtest/gtest.h>
 

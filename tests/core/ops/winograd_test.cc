@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Winograd's convolutions against plain ones in double.
-#include "core/ops/winograd.h"
+#include "core/ops/conv/winograd.h"
 
 #include <gtest/gtest.h>
 

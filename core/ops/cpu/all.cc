@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/ops/cpu/register.h"
+
+namespace onward {
+
+void RegisterCpuKernels(KernelTable& table) {
+  RegisterElementwiseKernels(table);
+  RegisterActivationKernels(table);
+  RegisterReduceKernels(table);
+  RegisterShapeKernels(table);
+  RegisterIndexKernels(table);
+  RegisterRandomKernels(table);
+  RegisterMatMulKernels(table);
+  RegisterConvKernels(table);
+  RegisterPoolKernels(table);
+  RegisterNormKernels(table);
+  RegisterSoftmaxKernels(table);
+  RegisterAttentionKernels(table);
+  RegisterRnnKernels(table);
+  RegisterLossKernels(table);
+  RegisterOptimizerKernels(table);
+  RegisterRowOptimizerKernels(table);
+}
+
+}  // namespace onward

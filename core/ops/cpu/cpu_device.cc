@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/ops/cpu/cpu_device.h"
+
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/base/memory.h"
+#include "core/device/cpu.h"
+#include "core/ops/cpu/onednn.h"
+#include "core/ops/cpu/register.h"
+#include "core/ops/elementwise/elementwise.h"
+
+namespace onward {
+namespace {
+
+// Three quarters of the physical memory; no limit where it is not known.
+size_t MemoryLimit() {
+  const std::optional<uint64_t> bytes = PhysicalMemory();
+  return bytes.has_value() ? *bytes / 4 * 3 : std::numeric_limits<size_t>::max();
+}
+
+class Cpu final : public Device {
+ public:
+  Cpu() : memory_limit_(MemoryLimit()) { RegisterCpuKernels(kernels_); }
+
+  std::string name() const override { return "cpu"; }
+  const KernelTable& kernels() const override { return kernels_; }
+  absl::StatusOr<Kernel> MakeReorder(DType dtype, const Shape& shape, const Layout& from,
+                                     const Layout& to) const override {
+    return MakeDnnlReorder(dtype, shape, from, to);
+  }
+  absl::StatusOr<Kernel> MakeChain(absl::Span<const ChainStep> steps,
+                                   absl::Span<const ValueSpec> inputs, const Shape& shape,
+                                   const Layout& layout) const override {
+    return ChainKernel(steps, inputs, shape, layout);
+  }
+  Layout LayoutForTranspose(DType dtype, const Shape& shape,
+                            absl::Span<const int64_t> perm) const override {
+    if (dtype != DType::kFloat || !FitsDnnl(shape) || perm.empty() ||
+        perm.size() > DNNL_MAX_NDIMS) {
+      return nullptr;
+    }
+    Shape transposed;
+    std::vector<int64_t> back(perm.size());
+    for (size_t i = 0; i < perm.size(); ++i) {
+      transposed.push_back(shape[static_cast<int>(perm[i])]);
+      back[perm[i]] = static_cast<int64_t>(i);
+    }
+    return PermutedLayout(transposed, nullptr, back);
+  }
+  size_t memory_limit() const override {
+    const size_t chosen = ChosenMemoryLimit();
+    return chosen == 0 ? memory_limit_ : chosen;
+  }
+
+ private:
+  KernelTable kernels_;
+  size_t memory_limit_;
+};
+
+}  // namespace
+
+std::unique_ptr<const Device> MakeKernelDevice() { return std::make_unique<Cpu>(); }
+
+}  // namespace onward

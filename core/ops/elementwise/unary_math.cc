@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// Functions of one number: signs, rounding, exponentials, trigonometry, and the
+// predicates IsNaN and IsInf.
+#include <cmath>
+#include <limits>
+#include <type_traits>
+
+#include "core/ops/cpu/scalar_math.h"
+#include "core/ops/cpu/vector_math.h"
+#include "core/ops/elementwise/elementwise.h"
+
+namespace onward {
+namespace {
+
+// A functor from a function object without state.
+template <auto kFunction>
+struct Apply {
+  template <typename T>
+  T operator()(T x) const {
+    return kFunction(x);
+  }
+};
+
+constexpr auto kNeg = []<typename T>(T x) {
+  if constexpr (std::is_integral_v<T>) {
+    return WrapSub(T(0), x);
+  } else {
+    return -x;
+  }
+};
+constexpr auto kAbs = []<typename T>(T x) {
+  if constexpr (std::is_integral_v<T>) {
+    return x < T(0) ? WrapSub(T(0), x) : x;
+  } else {
+    return std::fabs(x);
+  }
+};
+// NaN has no sign: it stays.
+constexpr auto kSign = []<typename T>(T x) {
+  const T magnitude = x == T(0) ? T(0) : x > T(0) ? T(1) : x;
+  return x < T(0) ? static_cast<T>(-1) : magnitude;
+};
+constexpr auto kReciprocal = []<typename T>(T x) { return T(1) / x; };
+constexpr auto kSqrt = [](auto x) { return std::sqrt(x); };
+constexpr auto kFloor = [](auto x) { return std::floor(x); };
+constexpr auto kCeil = [](auto x) { return std::ceil(x); };
+constexpr auto kRound = [](auto x) { return std::nearbyint(x); };  // ties to even
+constexpr auto kExp = [](auto x) { return vector_math::Exp(x); };
+constexpr auto kLog = [](auto x) { return vector_math::Log(x); };
+constexpr auto kErf = [](auto x) { return vector_math::Erf(x); };
+constexpr auto kSin = [](auto x) { return std::sin(x); };
+constexpr auto kCos = [](auto x) { return std::cos(x); };
+constexpr auto kTan = [](auto x) { return std::tan(x); };
+constexpr auto kAsin = [](auto x) { return std::asin(x); };
+constexpr auto kAcos = [](auto x) { return std::acos(x); };
+constexpr auto kAtan = [](auto x) { return std::atan(x); };
+constexpr auto kSinh = [](auto x) { return std::sinh(x); };
+constexpr auto kCosh = [](auto x) { return std::cosh(x); };
+constexpr auto kAsinh = [](auto x) { return std::asinh(x); };
+constexpr auto kAcosh = [](auto x) { return std::acosh(x); };
+constexpr auto kAtanh = [](auto x) { return std::atanh(x); };
+
+struct NotOp {
+  bool operator()(bool x) const { return !x; }
+};
+
+struct BitwiseNotOp {
+  template <typename T>
+  T operator()(T x) const {
+    return static_cast<T>(~x);
+  }
+};
+
+struct IsNaNOp {
+  template <typename T>
+  bool operator()(T x) const {
+    return x != x;
+  }
+};
+
+struct IsInfOp {
+  bool negative, positive;
+  explicit IsInfOp(const Node& node)
+      : negative(node.Int("detect_negative", 1) != 0),
+        positive(node.Int("detect_positive", 1) != 0) {}
+  template <typename T>
+  bool operator()(T x) const {
+    constexpr T kInfinity = std::numeric_limits<T>::infinity();
+    return (positive & (x == kInfinity)) | (negative & (x == -kInfinity));
+  }
+};
+
+template <auto kFunction>
+KernelTable::Entry Heavy(int since) {
+  return Unary<Apply<kFunction>, FloatingTypes>(since, kHeavyGrain);
+}
+
+}  // namespace
+
+void RegisterUnaryMathKernels(KernelTable& table) {
+  table.Add("Neg", Unary<Apply<kNeg>, SignedTypes>(13));
+  table.Add("Abs", Unary<Apply<kAbs>, NumericTypes>(13));
+  table.Add("Sign", Unary<Apply<kSign>, NumericTypes>(13));
+  table.Add("Reciprocal", Unary<Apply<kReciprocal>, FloatingTypes>(13));
+  table.Add("Sqrt", Unary<Apply<kSqrt>, FloatingTypes>(13));
+  table.Add("Floor", Unary<Apply<kFloor>, FloatingTypes>(13));
+  table.Add("Ceil", Unary<Apply<kCeil>, FloatingTypes>(13));
+  table.Add("Round", Unary<Apply<kRound>, FloatingTypes>(11));
+  table.Add("Exp", Heavy<kExp>(13));
+  table.Add("Log", Heavy<kLog>(13));
+  table.Add("Erf", Heavy<kErf>(13));
+  table.Add("Sin", Heavy<kSin>(7));
+  table.Add("Cos", Heavy<kCos>(7));
+  table.Add("Tan", Heavy<kTan>(7));
+  table.Add("Asin", Heavy<kAsin>(7));
+  table.Add("Acos", Heavy<kAcos>(7));
+  table.Add("Atan", Heavy<kAtan>(7));
+  table.Add("Sinh", Heavy<kSinh>(9));
+  table.Add("Cosh", Heavy<kCosh>(9));
+  table.Add("Asinh", Heavy<kAsinh>(9));
+  table.Add("Acosh", Heavy<kAcosh>(9));
+  table.Add("Atanh", Heavy<kAtanh>(9));
+  table.Add("Not", Unary<NotOp, BoolType>(1));
+  table.Add("BitwiseNot", Unary<BitwiseNotOp, IntegerTypes>(18));
+  table.Add("IsNaN", Unary<IsNaNOp, FloatingTypes>(9));
+  table.Add("IsInf", Unary<IsInfOp, FloatingTypes>(10));
+}
+
+}  // namespace onward

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+// Gather, GatherElements and GatherND, and the checks of indices that the
+// other kernels of the family share.
+#include "core/ops/index/index.h"
+
+#include <atomic>
+#include <limits>
+
+#include "absl/strings/str_cat.h"
+#include "core/ops/cpu/register.h"
+
+namespace onward {
+namespace {
+
+constexpr int64_t kNowhere = std::numeric_limits<int64_t>::max();
+
+// The first i in [0, n) for which bad(i), or kNowhere; the same whatever the
+// number of threads.
+template <typename Bad>
+int64_t FirstBad(int64_t n, const Bad& bad) {
+  std::atomic<int64_t> first{kNowhere};
+  ParallelFor(n, 16384, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      if (!bad(i)) continue;
+      int64_t seen = first.load();
+      while (i < seen && !first.compare_exchange_weak(seen, i)) {
+      }
+      return;
+    }
+  });
+  return first.load();
+}
+
+absl::Status OutOfBounds(const Node& node, int64_t index, int64_t position, int64_t bound) {
+  return NodeError(node, absl::StrCat("index ", index, " at position ", position, " is outside [-",
+                                      bound, ", ", bound, ")"));
+}
+
+absl::StatusOr<Kernel> MakeGather(const KernelRequest& request) {
+  ONWARD_RETURN_IF_ERROR(CheckArity(request, 2));
+  ONWARD_RETURN_IF_ERROR(CheckMovable(request.node, request.inputs[0].dtype));
+  ONWARD_RETURN_IF_ERROR(CheckIndexType(request, 1));
+  const Shape& data = request.in(0);
+  const Shape& indices = request.in(1);
+  const absl::StatusOr<int> axis = NormalizeAxis(request.node.Int("axis", 0), data.rank());
+  if (!axis.ok()) return AtNode(request.node, axis.status());
+  Shape out;
+  for (int i = 0; i < *axis; ++i) out.push_back(data[i]);
+  for (int64_t d : indices) out.push_back(d);
+  for (int i = *axis + 1; i < data.rank(); ++i) out.push_back(data[i]);
+  const int64_t outer = data.elements(0, *axis), bound = data[*axis];
+  const int64_t inner = data.elements(*axis + 1, data.rank());
+  const OutputSlot slot(request, 0);
+  ONWARD_RETURN_IF_ERROR(slot.Accepts(out));
+  Kernel kernel;
+  kernel.run = [slot, out, outer, bound, inner,
+                node = KeepNode(request.node)](const KernelCall& call) -> absl::Status {
+    const Tensor& index = *call.inputs[1];
+    ONWARD_RETURN_IF_ERROR(CheckIndices(*node, index, bound));
+    ONWARD_ASSIGN_OR_RETURN(Tensor * output, slot.Get(call, out));
+    if (output->elements() == 0) return absl::OkStatus();
+    DispatchWidth(output->dtype(), [&]<typename T>() {
+      DispatchIndex(index.dtype(), [&]<typename I>() {
+        TakeRows(output->data<T>(), call.inputs[0]->data<T>(), index.data<I>(), outer,
+                 index.elements(), inner, bound);
+      });
+    });
+    return absl::OkStatus();
+  };
+  return kernel;
+}
+
+// out[.., i, ..] = data[.., indices[.., i, ..], ..]: a row of the result reads
+// from one place in `data`, moved along the axis by each index.
+struct ElementRows {
+  Shape::Dims dims, out_strides, data_strides;  // the axis has data stride 0
+  int64_t axis_stride = 1, bound = 0;
+  bool last_axis = false;
+};
+
+template <typename T, typename I>
+void GatherElementRows(const ElementRows& e, T* dst, const T* src, const I* index) {
+  const int outer = static_cast<int>(e.dims.size()) - 1;
+  const int64_t n = e.dims[outer];
+  int64_t rows = 1;
+  for (int i = 0; i < outer; ++i) rows *= e.dims[i];
+  ParallelFor(rows, RowGrain<T>(n), [&](int64_t begin, int64_t end) {
+    ForRows(e.dims, e.out_strides, e.data_strides, outer, begin, end, [&](int64_t d, int64_t s) {
+      const int64_t step = e.last_axis ? 0 : 1;
+      for (int64_t k = 0; k < n; ++k) {
+        dst[d + k] = src[s + FromFront(index[d + k], e.bound) * e.axis_stride + k * step];
+      }
+    });
+  });
+}
+
+absl::StatusOr<Kernel> MakeGatherElements(const KernelRequest& request) {
+  ONWARD_RETURN_IF_ERROR(CheckArity(request, 2));
+  ONWARD_RETURN_IF_ERROR(CheckMovable(request.node, request.inputs[0].dtype));
+  ONWARD_RETURN_IF_ERROR(CheckIndexType(request, 1));
+  const Shape& data = request.in(0);
+  const Shape out = request.in(1);
+  const absl::StatusOr<int> axis = NormalizeAxis(request.node.Int("axis", 0), data.rank());
+  if (!axis.ok()) return AtNode(request.node, axis.status());
+  ONWARD_RETURN_IF_ERROR(CheckElementShapes(request.node, data, out, *axis));
+  ElementRows e;
+  e.dims.assign(out.begin(), out.end());
+  e.out_strides = out.Strides();
+  e.data_strides = data.Strides();
+  e.axis_stride = e.data_strides[*axis];
+  e.data_strides[*axis] = 0;
+  e.bound = data[*axis];
+  e.last_axis = *axis + 1 == data.rank();
+  const OutputSlot slot(request, 0);
+  ONWARD_RETURN_IF_ERROR(slot.Accepts(out));
+  Kernel kernel;
+  kernel.run = [slot, out, e,
+                node = KeepNode(request.node)](const KernelCall& call) -> absl::Status {
+    const Tensor& index = *call.inputs[1];
+    ONWARD_RETURN_IF_ERROR(CheckIndices(*node, index, e.bound));
+    ONWARD_ASSIGN_OR_RETURN(Tensor * output, slot.Get(call, out));
+    if (output->elements() == 0) return absl::OkStatus();
+    DispatchWidth(output->dtype(), [&]<typename T>() {
+      DispatchIndex(index.dtype(), [&]<typename I>() {
+        GatherElementRows(e, output->data<T>(), call.inputs[0]->data<T>(), index.data<I>());
+      });
+    });
+    return absl::OkStatus();
+  };
+  return kernel;
+}
+
+absl::StatusOr<Kernel> MakeGatherND(const KernelRequest& request) {
+  ONWARD_RETURN_IF_ERROR(CheckArity(request, 2));
+  ONWARD_RETURN_IF_ERROR(CheckMovable(request.node, request.inputs[0].dtype));
+  const Shape& data = request.in(0);
+  const Shape& indices = request.in(1);
+  const int64_t batch_dims = request.node.Int("batch_dims", 0);
+  if (request.inputs[1].dtype != DType::kInt64 || batch_dims < 0 || batch_dims > data.rank()) {
+    return NodeError(request.node, absl::StrCat("needs int64 indices and batch_dims in [0, ",
+                                                data.rank(), "], got ", batch_dims));
+  }
+  ONWARD_ASSIGN_OR_RETURN(const Tuples tuples,
+                          PlanTuples(request.node, data, indices, static_cast<int>(batch_dims)));
+  Shape out;
+  for (int i = 0; i + 1 < indices.rank(); ++i) out.push_back(indices[i]);
+  for (int i = static_cast<int>(batch_dims + tuples.length); i < data.rank(); ++i) {
+    out.push_back(data[i]);
+  }
+  const OutputSlot slot(request, 0);
+  ONWARD_RETURN_IF_ERROR(slot.Accepts(out));
+  Kernel kernel;
+  kernel.workspace_bytes = tuples.count * sizeof(int64_t);
+  kernel.run = [slot, out, tuples,
+                node = KeepNode(request.node)](const KernelCall& call) -> absl::Status {
+    int64_t* offsets = static_cast<int64_t*>(call.workspace);
+    ONWARD_RETURN_IF_ERROR(ResolveTuples(*node, tuples, call.inputs[1]->data<int64_t>(), offsets));
+    ONWARD_ASSIGN_OR_RETURN(Tensor * output, slot.Get(call, out));
+    DispatchWidth(output->dtype(), [&]<typename T>() {
+      T* dst = output->data<T>();
+      const T* src = call.inputs[0]->data<T>();
+      ParallelFor(tuples.count, RowGrain<T>(tuples.slice), [&](int64_t begin, int64_t end) {
+        if (tuples.slice == 1) {
+          for (int64_t i = begin; i < end; ++i) dst[i] = src[offsets[i]];
+          return;
+        }
+        for (int64_t i = begin; i < end; ++i) {
+          CopyRun(dst + i * tuples.slice, src + offsets[i], tuples.slice);
+        }
+      });
+    });
+    return absl::OkStatus();
+  };
+  return kernel;
+}
+
+}  // namespace
+
+absl::Status CheckIndexType(const KernelRequest& request, int input) {
+  const DType dtype = request.inputs[input].dtype;
+  if (DispatchIndex(dtype, []<typename I>() {})) return absl::OkStatus();
+  return NodeUnimplemented(request.node, absl::StrCat("indices must be int32 or int64, got ",
+                                                      std::string(DTypeName(dtype))));
+}
+
+absl::Status CheckElementShapes(const Node& node, const Shape& data, const Shape& indices,
+                                int axis) {
+  bool fits = data.rank() == indices.rank();
+  for (int i = 0; fits && i < data.rank(); ++i) fits = i == axis || indices[i] <= data[i];
+  if (fits) return absl::OkStatus();
+  return NodeError(
+      node, absl::StrCat("indices of shape ", indices.ToString(), " do not fit data of shape ",
+                         data.ToString(), " outside axis ", axis));
+}
+
+absl::Status CheckIndices(const Node& node, const Tensor& indices, int64_t bound) {
+  int64_t bad = kNowhere, value = 0;
+  DispatchIndex(indices.dtype(), [&]<typename I>() {
+    const I* index = indices.data<I>();
+    bad = FirstBad(indices.elements(),
+                   [&](int64_t i) { return index[i] < -bound || index[i] >= bound; });
+    if (bad != kNowhere) value = index[bad];
+  });
+  return bad == kNowhere ? absl::OkStatus() : OutOfBounds(node, value, bad, bound);
+}
+
+absl::StatusOr<Tuples> PlanTuples(const Node& node, const Shape& data, const Shape& indices,
+                                  int batch_dims) {
+  const int rank = indices.rank();
+  bool fits = rank > batch_dims && data.rank() >= batch_dims;
+  for (int i = 0; fits && i < batch_dims; ++i) fits = data[i] == indices[i];
+  if (!fits || indices[rank - 1] > data.rank() - batch_dims) {
+    return NodeError(node, absl::StrCat("indices of shape ", indices.ToString(),
+                                        " do not address data of shape ", data.ToString(), " with ",
+                                        batch_dims, " batch dimensions"));
+  }
+  Tuples tuples;
+  tuples.data = data;
+  tuples.batch_dims = batch_dims;
+  tuples.batches = indices.elements(0, batch_dims);
+  tuples.count = indices.elements(0, rank - 1);
+  tuples.length = indices[rank - 1];
+  tuples.slice = data.elements(batch_dims + static_cast<int>(tuples.length), data.rank());
+  return tuples;
+}
+
+absl::Status ResolveTuples(const Node& node, const Tuples& tuples, const int64_t* indices,
+                           int64_t* offsets) {
+  if (tuples.count == 0) return absl::OkStatus();
+  const Shape::Dims strides = tuples.data.Strides();
+  const int64_t per_batch = tuples.count / tuples.batches;
+  const int64_t batch_stride = tuples.data.elements(tuples.batch_dims, tuples.data.rank());
+  const int64_t bad = FirstBad(tuples.count, [&](int64_t i) {
+    int64_t offset = i / per_batch * batch_stride;
+    for (int64_t k = 0; k < tuples.length; ++k) {
+      const int axis = tuples.batch_dims + static_cast<int>(k);
+      const int64_t bound = tuples.data[axis];
+      const int64_t index = indices[i * tuples.length + k];
+      if (index < -bound || index >= bound) return true;
+      offset += FromFront(index, bound) * strides[axis];
+    }
+    offsets[i] = offset;
+    return false;
+  });
+  if (bad == kNowhere) return absl::OkStatus();
+  for (int64_t k = 0;; ++k) {
+    const int64_t bound = tuples.data[tuples.batch_dims + static_cast<int>(k)];
+    const int64_t index = indices[bad * tuples.length + k];
+    if (index < -bound || index >= bound) {
+      return OutOfBounds(node, index, bad * tuples.length + k, bound);
+    }
+  }
+}
+
+void RegisterIndexKernels(KernelTable& table) {
+  table.Add("Gather", {"reference", 1, MakeGather, "all but packed"});
+  table.Add("GatherElements", {"reference", 11, MakeGatherElements, "all but packed"});
+  table.Add("GatherND", {"reference", 11, MakeGatherND, "all but packed"});
+  RegisterScatterKernels(table);
+  RegisterGatherGradKernels(table);
+  RegisterSelectKernels(table);
+  RegisterSortKernels(table);
+}
+
+}  // namespace onward

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// What readers produce, arrays with one row per example, and the data set over
+// them: rows stay in memory as they were stored (images as bytes) and become
+// numbers a model takes in Fill.
+#ifndef ONWARD_DATA_ARRAY_DATASET_H_
+#define ONWARD_DATA_ARRAY_DATASET_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "data/data_options.h"
+#include "data/dataset.h"
+
+namespace onward {
+
+struct LoadedArray {
+  std::string name;
+  Tensor rows;  // [examples, ...]
+  bool is_label = false;
+  double default_scale = 1;  // where the spec gives none
+};
+
+struct LoadedData {
+  std::string source;  // for messages
+  std::vector<LoadedArray> arrays;
+  int64_t classes = 0;
+  std::vector<std::string> class_names;  // empty: labels are numbers
+  // Where a row stands, for messages: "row 3 (line 4) of rows.csv". By default its number.
+  std::function<std::string(int64_t row)> place;
+  bool rows_chosen = false;  // offset, limit and shuffle are already applied
+};
+
+// Adds the label "y": integers as int64 with the number of classes, text as the classes of
+// its different words in their order, anything else as floats; `task` overrides what the
+// type suggests. Class labels of shape [examples, 1] lose the last axis.
+absl::Status AddLabels(Tensor labels, Task task, std::string name, LoadedData* data);
+
+// The rows that offset, limit and shuffle leave of `count`, in order.
+absl::StatusOr<std::vector<int64_t>> ChooseRows(int64_t count, const DataOptions& options,
+                                                absl::string_view source);
+
+absl::StatusOr<std::unique_ptr<Dataset>> MakeArrayDataset(LoadedData data,
+                                                          const DataOptions& options);
+
+}  // namespace onward
+
+#endif  // ONWARD_DATA_ARRAY_DATASET_H_

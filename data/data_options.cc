@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/data_options.h"
+
+#include <cmath>
+#include <functional>
+#include <map>
+#include <set>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "core/base/status.h"
+#include "data/file_bytes.h"
+
+namespace onward {
+namespace {
+
+struct Kind {
+  const char* name;
+  const char* form;
+  const char* what;
+  std::vector<const char*> options;  // beside those that apply to all
+  bool has_path = true;
+};
+
+const std::vector<Kind>& Kinds() {
+  static const auto& kinds = *new std::vector<Kind>{
+      {"idx", "idx:IMAGES,LABELS", "MNIST's file format, plain or .gz", {}},
+      {"mnist", "mnist:DIR", "a folder with the four usual IDX files, plain or .gz", {"split"}},
+      {"csv",
+       "csv:FILE?label=COLUMN",
+       "a table, plain or .gz; COLUMN is a name or a number (-1: last)",
+       {"label", "drop", "missing"}},
+      {"npz", "npz:FILE", "NumPy arrays named like the model's inputs", {"label", "split"}},
+      {"npy", "npy:X.npy,Y.npy", "two NumPy arrays: inputs and labels", {}},
+      {"images", "images:DIR", "a folder per class with PNG or JPEG files", {"size", "channels"}},
+      {"cifar", "cifar:FILE,...", "CIFAR-10 binary files, plain or .gz", {}},
+      {"digits", "digits", "MNIST, ready after set-up", {"split"}, false},
+      {"fashion", "fashion", "Fashion-MNIST, ready after set-up", {"split"}, false},
+  };
+  return kinds;
+}
+
+struct OptionHelp {
+  const char* name;
+  const char* form;
+  const char* what;
+};
+
+constexpr OptionHelp kEverywhere[] = {
+    {"limit", "limit=N", "use N examples"},
+    {"offset", "offset=N", "leave out the first N"},
+    {"shuffle", "shuffle=SEED", "put the examples into a random order first"},
+    {"scale", "scale=1/255", "multiply inputs (the default for image data)"},
+    {"shift", "shift=-0.5", "then add"},
+    {"mean", "mean=0.5,0.4,0.4", "then subtract; one number, or one per channel"},
+    {"std", "std=0.2,0.2,0.2", "then divide; one number, or one per channel"},
+    {"shape", "shape=1x28x28", "shape of an example"},
+    {"layout", "layout=nhwc", "channels last (the default is nchw)"},
+    {"task", "task=regression", "how to read labels: classes or regression"},
+};
+
+constexpr OptionHelp kSomewhere[] = {
+    {"split", "split=test", "train or test half (mnist, digits, fashion, npz)"},
+    {"label", "label=NAME", "the label's column (csv) or array (npz)"},
+    {"drop", "drop=A,B", "columns to leave out (csv)"},
+    {"missing", "missing=skip", "leave out rows with empty fields (csv)"},
+    {"size", "size=HxW", "resize every image (images)"},
+    {"channels", "channels=1", "1 for grey, 3 for colour (images)"},
+};
+
+absl::Status Wrong(absl::string_view name, absl::string_view value, absl::string_view expected) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("data option ", name, "=", value, ": expected ", expected));
+}
+
+// %20 and the like; a % that starts no hexadecimal number stands for itself.
+std::string Decode(absl::string_view text) {
+  std::string out;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '%' && i + 2 < text.size() && absl::ascii_isxdigit(text[i + 1]) &&
+        absl::ascii_isxdigit(text[i + 2])) {
+      out += absl::HexStringToBytes(text.substr(i + 1, 2));
+      i += 2;
+    } else {
+      out.push_back(text[i]);
+    }
+  }
+  return out;
+}
+
+// "0.5" or "1/255".
+std::optional<double> Number(absl::string_view text) {
+  const std::vector<absl::string_view> parts = absl::StrSplit(text, '/');
+  double v = 0, divisor = 1;
+  if (parts.size() > 2 || !absl::SimpleAtod(parts[0], &v)) return std::nullopt;
+  if (parts.size() == 2 && !absl::SimpleAtod(parts[1], &divisor)) return std::nullopt;
+  v /= divisor;
+  return std::isfinite(v) && std::isfinite(divisor) ? std::optional<double>(v) : std::nullopt;
+}
+
+std::optional<std::vector<double>> Numbers(absl::string_view text) {
+  std::vector<double> out;
+  for (absl::string_view part : absl::StrSplit(text, ',')) {
+    const auto v = Number(part);
+    if (!v) return std::nullopt;
+    out.push_back(*v);
+  }
+  return out;
+}
+
+std::optional<Shape> Sizes(absl::string_view text) {
+  Shape shape;
+  for (absl::string_view part : absl::StrSplit(text, absl::ByAnyChar("xX"))) {
+    int64_t dim = 0;
+    if (!absl::SimpleAtoi(part, &dim) || dim < 1) return std::nullopt;
+    shape.push_back(dim);
+  }
+  if (!CheckedElements(shape.dims()).ok()) return std::nullopt;
+  return shape;
+}
+
+absl::Status SetRows(const std::string& name, const std::string& value, DataOptions* o) {
+  int64_t n = 0;
+  uint64_t seed = 0;
+  if (name == "limit") {
+    if (!absl::SimpleAtoi(value, &n) || n < 1) return Wrong(name, value, "a number from 1");
+    o->limit = n;
+  } else if (name == "offset") {
+    if (!absl::SimpleAtoi(value, &n) || n < 0) return Wrong(name, value, "a number from 0");
+    o->offset = n;
+  } else {
+    if (!absl::SimpleAtoi(value, &seed)) return Wrong(name, value, "a seed, such as 1");
+    o->shuffle = seed;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SetScaling(const std::string& name, const std::string& value, DataOptions* o) {
+  if (name == "scale" || name == "shift") {
+    const auto v = Number(value);
+    if (!v || (name == "scale" && *v == 0)) return Wrong(name, value, "a number, such as 1/255");
+    (name == "scale" ? o->scale : o->shift) = v;
+    return absl::OkStatus();
+  }
+  const auto values = Numbers(value);
+  bool good = values.has_value();
+  for (size_t i = 0; good && name == "std" && i < values->size(); ++i) good = (*values)[i] > 0;
+  if (!good) {
+    return Wrong(name, value, name == "std" ? "numbers above 0" : "numbers, such as 0.5,0.4");
+  }
+  (name == "mean" ? o->mean : o->std) = *values;
+  return absl::OkStatus();
+}
+
+absl::Status SetChoice(const std::string& name, const std::string& value, DataOptions* o) {
+  const auto choose = [&](std::map<std::string, std::function<void()>> choices) -> absl::Status {
+    const auto it = choices.find(value);
+    if (it == choices.end()) {
+      return Wrong(name, value, absl::StrJoin(choices, " or ", [](std::string* out, const auto& c) {
+                     out->append(c.first);
+                   }));
+    }
+    it->second();
+    return absl::OkStatus();
+  };
+  if (name == "split") {
+    return choose(
+        {{"train", [o] { o->split = Split::kTrain; }}, {"test", [o] { o->split = Split::kTest; }}});
+  }
+  if (name == "layout") {
+    return choose(
+        {{"nchw", [o] { o->channels_last = false; }}, {"nhwc", [o] { o->channels_last = true; }}});
+  }
+  if (name == "missing") {
+    return choose(
+        {{"error", [o] { o->skip_missing = false; }}, {"skip", [o] { o->skip_missing = true; }}});
+  }
+  if (name == "channels") {
+    return choose({{"1", [o] { o->channels = 1; }}, {"3", [o] { o->channels = 3; }}});
+  }
+  return choose({{"classes", [o] { o->task = Task::kClasses; }},
+                 {"regression", [o] { o->task = Task::kRegression; }}});
+}
+
+absl::Status SetOption(const std::string& name, const std::string& value, DataOptions* o) {
+  if (name == "limit" || name == "offset" || name == "shuffle") return SetRows(name, value, o);
+  if (name == "scale" || name == "shift" || name == "mean" || name == "std") {
+    return SetScaling(name, value, o);
+  }
+  if (name == "shape") {
+    o->shape = Sizes(value);
+    return o->shape ? absl::OkStatus() : Wrong(name, value, "sizes, such as 1x28x28");
+  }
+  if (name == "size") {
+    o->size = Sizes(value);
+    const bool good =
+        o->size && o->size->rank() == 2 && (*o->size)[0] <= 16384 && (*o->size)[1] <= 16384;
+    return good ? absl::OkStatus()
+                : Wrong(name, value, "height x width up to 16384, such as 64x64");
+  }
+  if (name == "label") {
+    o->label = value;
+    return absl::OkStatus();
+  }
+  if (name == "drop") {
+    o->drop = absl::StrSplit(value, ',', absl::SkipEmpty());
+    return absl::OkStatus();
+  }
+  return SetChoice(name, value, o);
+}
+
+absl::Status ParseOptions(absl::string_view text, const Kind& kind, DataOptions* options) {
+  std::set<std::string> known, seen;
+  for (const OptionHelp& o : kEverywhere) known.insert(o.name);
+  known.insert(kind.options.begin(), kind.options.end());
+  for (absl::string_view part : absl::StrSplit(text, '&', absl::SkipEmpty())) {
+    const std::pair<std::string, std::string> option =
+        absl::StrSplit(part, absl::MaxSplits('=', 1));
+    const std::string& name = option.first;
+    if (!known.contains(name)) {
+      return absl::InvalidArgumentError(absl::StrCat("unknown option '", name, "' for ", kind.name,
+                                                     " data; known are ",
+                                                     absl::StrJoin(known, ", ")));
+    }
+    if (!absl::StrContains(part, '=') || option.second.empty()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("data option '", name, "' needs a value: ", name, "=..."));
+    }
+    if (!seen.insert(name).second) {
+      return absl::InvalidArgumentError(absl::StrCat("data option '", name, "' is given twice"));
+    }
+    ONWARD_RETURN_IF_ERROR(SetOption(name, Decode(option.second), options));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status UnknownKind(const std::string& kind, absl::string_view path_and_kind) {
+  std::string hint;
+  const std::string path(path_and_kind);
+  const std::string name = absl::AsciiStrToLower(path);
+  if (absl::EndsWith(name, ".csv") || absl::EndsWith(name, ".csv.gz")) {
+    hint = absl::StrCat("; did you mean csv:", path, "?label=COLUMN");
+  } else if (absl::EndsWith(name, ".npz")) {
+    hint = absl::StrCat("; did you mean npz:", path);
+  } else if (IsFolder(path)) {
+    hint = absl::StrCat("; did you mean images:", path, " or mnist:", path);
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "unknown kind of data '", kind, "'; known are ",
+      absl::StrJoin(Kinds(), ", ", [](std::string* out, const Kind& k) { out->append(k.form); }),
+      hint));
+}
+
+}  // namespace
+
+absl::StatusOr<DataSpec> SplitDataSpec(absl::string_view spec, Split split) {
+  DataSpec out;
+  out.options.split = split;
+  absl::string_view rest = spec, options;
+  if (const size_t at = spec.rfind('?'); at != absl::string_view::npos) {
+    rest = spec.substr(0, at);
+    options = spec.substr(at + 1);
+  }
+  const size_t colon = rest.find(':');
+  out.kind = std::string(rest.substr(0, colon));
+  if (colon != absl::string_view::npos) out.path = std::string(rest.substr(colon + 1));
+  for (const Kind& kind : Kinds()) {
+    if (out.kind != kind.name) continue;
+    if (kind.has_path == out.path.empty()) {
+      return absl::InvalidArgumentError(absl::StrCat("data '", spec, "': write ", kind.form));
+    }
+    ONWARD_RETURN_IF_ERROR(ParseOptions(options, kind, &out.options));
+    return out;
+  }
+  return UnknownKind(out.kind, rest);
+}
+
+std::string DataSpecHelp() {
+  std::string out = "Data (SPEC):\n";
+  const auto line = [&](const auto& entry) {
+    absl::StrAppendFormat(&out, "  %-23s %s\n", entry.form, entry.what);
+  };
+  for (const Kind& k : Kinds()) line(k);
+  absl::StrAppend(&out, "Options follow a '?' and are joined by '&':\n");
+  for (const OptionHelp& o : kEverywhere) line(o);
+  for (const OptionHelp& o : kSomewhere) line(o);
+  return out;
+}
+
+}  // namespace onward

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/report/metrics.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/status.h"
+#include "core/tensor/dispatch.h"
+
+namespace onward {
+namespace {
+
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+constexpr int64_t kMostClasses = 4096;
+
+double Ratio(double a, double b) { return b == 0 ? kNan : a / b; }
+
+double Sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
+
+int ClassAxis(const Shape& scores, const Scoring& scoring) {
+  return scoring.classes_last ? scores.rank() - 1 : 1;
+}
+
+int64_t ScoresOfPrediction(const Shape& scores, const Scoring& scoring) {
+  return scoring.binary || scores.rank() < 2 ? 1 : scores[ClassAxis(scores, scoring)];
+}
+
+// One class per row of C scores at `stride`.
+struct Row {
+  const std::vector<double>& scores;
+  int64_t begin, stride, count;
+  double operator[](int64_t c) const { return scores[begin + c * stride]; }
+};
+
+bool AreProbabilities(const Row& row) {
+  double sum = 0;
+  for (int64_t c = 0; c < row.count; ++c) {
+    if (!(row[c] >= 0)) return false;
+    sum += row[c];
+  }
+  return std::fabs(sum - 1) < 1e-3;
+}
+
+void PredictRow(const Row& row, ScoreKind kind, Predictions* out) {
+  int64_t best = 0;
+  for (int64_t c = 1; c < row.count; ++c) {
+    // A NaN never wins against a number.
+    if (row[c] > row[best] || (std::isnan(row[best]) && !std::isnan(row[c]))) best = c;
+  }
+  double confidence = row[best];
+  if (kind == ScoreKind::kLogits || (kind == ScoreKind::kAuto && !AreProbabilities(row))) {
+    double sum = 0;
+    for (int64_t c = 0; c < row.count; ++c) sum += std::exp(row[c] - row[best]);
+    confidence = 1 / sum;
+  }
+  out->classes.push_back(best);
+  out->confidence.push_back(static_cast<float>(confidence));
+}
+
+void PredictBinary(double score, ScoreKind kind, Predictions* out) {
+  const double p = kind == ScoreKind::kProbabilities ? score : Sigmoid(score);
+  out->classes.push_back(p > 0.5 ? 1 : 0);
+  out->confidence.push_back(static_cast<float>(p > 0.5 ? p : 1 - p));
+}
+
+}  // namespace
+
+void RunningMean::Add(double value, double weight) {
+  sum_ += value * weight;
+  weight_ += weight;
+}
+
+double RunningMean::mean() const { return Ratio(sum_, weight_); }
+
+void SmoothedMean::Add(double value) {
+  if (!std::isfinite(value)) return;
+  sum_ = sum_ * decay_ + value;
+  weight_ = weight_ * decay_ + 1;
+}
+
+double SmoothedMean::mean() const { return Ratio(sum_, weight_); }
+
+int64_t ClassesOf(const Shape& scores, const Scoring& scoring) {
+  const int64_t classes = ScoresOfPrediction(scores, scoring);
+  return classes == 1 ? 2 : classes;
+}
+
+absl::StatusOr<Predictions> Predict(const Tensor& scores, const Scoring& scoring) {
+  const Shape& shape = scores.shape();
+  if (shape.rank() < 1) return absl::InvalidArgumentError("scores have no axis for the examples");
+  ONWARD_ASSIGN_OR_RETURN(const std::vector<double> values, ToDoubles(scores));
+  Predictions out;
+  const int axis = ClassAxis(shape, scoring);
+  const int64_t classes = ScoresOfPrediction(shape, scoring);
+  if (classes == 1) {
+    for (double v : values) PredictBinary(v, scoring.kind, &out);
+    return out;
+  }
+  if (classes < 1) {
+    return absl::InvalidArgumentError(absl::StrCat("scores of shape ", shape.ToString()));
+  }
+  const int64_t inner = shape.elements(axis + 1, shape.rank());
+  for (int64_t n = 0; n < shape.elements(0, axis); ++n) {
+    for (int64_t i = 0; i < inner; ++i) {
+      PredictRow({values, n * classes * inner + i, inner, classes}, scoring.kind, &out);
+    }
+  }
+  return out;
+}
+
+absl::StatusOr<ConfusionMatrix> ConfusionMatrix::Create(int64_t classes) {
+  if (classes < 1 || classes > kMostClasses) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a confusion matrix of ", classes, " classes; expected 1 to ", kMostClasses));
+  }
+  return ConfusionMatrix(classes);
+}
+
+absl::Status ConfusionMatrix::Add(int64_t actual, int64_t predicted) {
+  if (actual < 0 || actual >= classes_ || predicted < 0 || predicted >= classes_) {
+    return absl::InvalidArgumentError(absl::StrCat("label ", actual, " or prediction ", predicted,
+                                                   " is outside the ", classes_, " classes"));
+  }
+  ++counts_[actual * classes_ + predicted];
+  ++total_;
+  return absl::OkStatus();
+}
+
+int64_t ConfusionMatrix::actual(int64_t c) const {
+  int64_t n = 0;
+  for (int64_t p = 0; p < classes_; ++p) n += count(c, p);
+  return n;
+}
+
+int64_t ConfusionMatrix::predicted(int64_t c) const {
+  int64_t n = 0;
+  for (int64_t a = 0; a < classes_; ++a) n += count(a, c);
+  return n;
+}
+
+double ConfusionMatrix::accuracy() const {
+  int64_t right = 0;
+  for (int64_t c = 0; c < classes_; ++c) right += count(c, c);
+  return Ratio(static_cast<double>(right), static_cast<double>(total_));
+}
+
+double ConfusionMatrix::precision(int64_t c) const {
+  return Ratio(static_cast<double>(count(c, c)), static_cast<double>(predicted(c)));
+}
+
+double ConfusionMatrix::recall(int64_t c) const {
+  return Ratio(static_cast<double>(count(c, c)), static_cast<double>(actual(c)));
+}
+
+double ConfusionMatrix::f1(int64_t c) const {
+  return Ratio(2.0 * static_cast<double>(count(c, c)),
+               static_cast<double>(actual(c) + predicted(c)));
+}
+
+double ConfusionMatrix::macro_f1() const {
+  RunningMean mean;
+  for (int64_t c = 0; c < classes_; ++c) {
+    if (actual(c) + predicted(c) > 0) mean.Add(f1(c));
+  }
+  return mean.mean();
+}
+
+ClassificationMetrics::ClassificationMetrics(int64_t classes, std::optional<int64_t> ignore)
+    : ignore_(ignore) {
+  auto confusion = ConfusionMatrix::Create(classes);
+  if (confusion.ok()) confusion_ = *std::move(confusion);
+}
+
+absl::StatusOr<Tensor> ClassLabels(const Tensor& labels, const Scoring& scoring) {
+  if (!scoring.binary) return labels;
+  ONWARD_ASSIGN_OR_RETURN(const std::vector<double> values, ToDoubles(labels));
+  Tensor classes(DType::kInt64, labels.shape());
+  for (size_t i = 0; i < values.size(); ++i) classes.data<int64_t>()[i] = values[i] > 0.5 ? 1 : 0;
+  return classes;
+}
+
+absl::Status ClassificationMetrics::Add(const Predictions& predictions, const Tensor& labels) {
+  ONWARD_ASSIGN_OR_RETURN(const std::vector<int64_t> actual, ToInts(labels));
+  if (actual.size() != predictions.classes.size()) {
+    return absl::InvalidArgumentError(absl::StrCat(predictions.classes.size(),
+                                                   " predictions, but labels of shape ",
+                                                   labels.shape().ToString()));
+  }
+  for (size_t i = 0; i < actual.size(); ++i) {
+    if (actual[i] < 0 || (ignore_ && actual[i] == *ignore_)) continue;
+    if (confusion_) ONWARD_RETURN_IF_ERROR(confusion_->Add(actual[i], predictions.classes[i]));
+    correct_ += actual[i] == predictions.classes[i];
+    ++total_;
+  }
+  return absl::OkStatus();
+}
+
+double ClassificationMetrics::accuracy() const {
+  return Ratio(static_cast<double>(correct_), static_cast<double>(total_));
+}
+
+absl::Status RegressionMetrics::Add(const Tensor& predictions, const Tensor& targets) {
+  ONWARD_ASSIGN_OR_RETURN(const std::vector<double> p, ToDoubles(predictions));
+  ONWARD_ASSIGN_OR_RETURN(const std::vector<double> t, ToDoubles(targets));
+  if (p.size() != t.size()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("predictions of shape ", predictions.shape().ToString(),
+                     " against targets of shape ", targets.shape().ToString()));
+  }
+  for (size_t i = 0; i < p.size(); ++i) {
+    const double error = p[i] - t[i];
+    absolute_ += std::fabs(error);
+    squared_ += error * error;
+    ++total_;
+    const double delta = t[i] - target_mean_;
+    target_mean_ += delta / static_cast<double>(total_);
+    target_spread_ += delta * (t[i] - target_mean_);
+  }
+  return absl::OkStatus();
+}
+
+double RegressionMetrics::mae() const { return Ratio(absolute_, static_cast<double>(total_)); }
+double RegressionMetrics::rmse() const {
+  return std::sqrt(Ratio(squared_, static_cast<double>(total_)));
+}
+double RegressionMetrics::r2() const { return 1 - Ratio(squared_, target_spread_); }
+
+}  // namespace onward
