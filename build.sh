@@ -25,7 +25,7 @@ build() {  # TARGET...
 
 case $command in
   build)   build onward onward_library; echo "== ready: build/onward --help" ;;
-  test)    build all; echo "== testing"; "$ONWARD_CACHE/venv/bin/ctest" --test-dir build --output-on-failure -j 2 "$@" ;;
+  test)    build all; tools/cases.sh; echo "== testing"; "$ONWARD_CACHE/venv/bin/ctest" --test-dir build --output-on-failure -j 2 "$@" ;;
   demo)    build onward make_cnn; tools/data.sh; exec tools/demo.sh "$@" ;;
   bench)   build onward make_cnn; exec benchmarks/run.sh "$@" ;;
   install) build onward onward_library; exec "$cmake" --install build --prefix "${1:?where to: ./build.sh install PREFIX}" ;;

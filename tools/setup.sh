@@ -3,7 +3,7 @@
 # Everything that is not a Debian package goes to $ONWARD_CACHE, keyed by version, so a second clone finds it ready.
 set -euo pipefail
 cache=${ONWARD_CACHE:?}
-onnx=1.23.2 onednn=2023.2.0 cmake=4.1.2
+. "$(dirname "$0")/versions.sh"
 packages=(g++ ninja-build ccache git python3 python3-venv libprotobuf-dev protobuf-compiler libabsl-dev libeigen3-dev
           libgtest-dev libgmock-dev libbenchmark-dev pkgconf zlib1g-dev libpng-dev libjpeg-dev)
 
