@@ -19,8 +19,8 @@ struct Room {
 };
 
 std::vector<Room> Rooms() {
-  const std::set<std::string> core = {"core/base",   "core/tensor", "core/graph", "core/onnx_io",
-                                      "core/device", "core/runtime"};
+  const std::set<std::string> core = {"core/base",    "core/tensor", "core/graph",
+                                      "core/onnx_io", "core/device", "core/runtime"};
   std::set<std::string> training = core;
   training.insert({"autograd", "losses", "optimizers", "training_info"});
   std::set<std::string> program = training;
@@ -41,7 +41,8 @@ std::vector<Room> Rooms() {
       {"trainer", program},
       {"cli", program},
       {"include/onward", {}},
-      {"api", [&] {
+      {"api",
+       [&] {
          std::set<std::string> rooms = training;
          rooms.insert("include/onward");
          return rooms;
