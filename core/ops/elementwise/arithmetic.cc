@@ -111,9 +111,33 @@ absl::StatusOr<Kernel> MakePRelu(const KernelRequest& request) {
 // Long runs are taken in pieces that stay in the first cache through the chain.
 constexpr int64_t kChainTile = 2048;
 
+// As ChainBody below, in float until the end: 16-bit numbers are rounded once.
+template <typename Op, typename T>
+RunBody HalfChainBody(bool mean) {
+  return [mean](absl::Span<const Operand> in, void* out, int64_t n) {
+    const Op op;
+    T* const result = static_cast<T*>(out);
+    const auto count = static_cast<float>(in.size());
+    float folded[kChainTile];
+    for (int64_t i = 0; i < n; i += kChainTile) {
+      const int64_t m = std::min(kChainTile, n - i);
+      for (size_t k = 0; k < in.size(); ++k) {
+        const T* const x = in[k].as<T>() + (in[k].repeats ? 0 : i);
+        const int64_t step = in[k].repeats ? 0 : 1;
+        for (int64_t j = 0; j < m; ++j) {
+          const float value = x[j * step];
+          folded[j] = k == 0 ? value : op(folded[j], value);
+        }
+      }
+      for (int64_t j = 0; j < m; ++j) result[i + j] = T(mean ? folded[j] / count : folded[j]);
+    }
+  };
+}
+
 // Op over all inputs from left to right; Mean divides by their number at the end.
 template <typename Op, typename T>
 RunBody ChainBody(bool mean) {
+  if constexpr (kIsHalf<T>) return HalfChainBody<Op, T>(mean);
   return [mean](absl::Span<const Operand> in, void* out, int64_t n) {
     const Op op;
     T* const result = static_cast<T*>(out);
