@@ -21,8 +21,13 @@ std::vector<OpCase> NormCases();
 std::vector<OpCase> AttentionCases();
 std::vector<OpCase> RnnCases();
 std::vector<OpCase> LossCases();
-// All of them.
+// All of these.
 std::vector<OpCase> OpCases();
+
+// Real numbers to real numbers without a rule: roundings, reductions of scatters, gradients.
+std::vector<OpCase> UnruledCases();
+// Those and everything else that is computed but not differentiated.
+std::vector<OpCase> ForwardCases();
 
 }  // namespace onward
 

@@ -22,65 +22,6 @@ namespace onward {
 namespace {
 
 using testing::ElementsAre;
-using List = std::vector<int64_t>;
-
-// Operators without a rule, and gradients.
-std::vector<OpCase> MoreCases() {
-  const auto own = [](const char* name, std::vector<Arg> args, Attributes attributes = {}) {
-    return Case(name, std::move(args), std::move(attributes)).Own();
-  };
-  const Attributes window = {{"kernel_shape", List{2, 2}}, {"strides", List{1, 1}}};
-  return {
-      Case("Ceil", {Real({2, 3})}),
-      Case("Floor", {Real({2, 3})}),
-      Case("Round", {Real({2, 3})}),
-      Case("Sign", {Real({2, 3})}),
-      Case("CumProd", {Real({2, 3}), Int(1)}),
-      Case("ScatterElements_max", {Real({3, 3}), Fed({2, 3}, {1, 0, 2, 0, 2, 1}), Real({2, 3})},
-           {{"reduction", "max"}}),
-      Case("ScatterElements_min", {Real({3, 3}), Fed({2, 3}, {1, 0, 2, 0, 2, 1}), Real({2, 3})},
-           {{"reduction", "min"}}),
-      Case("ScatterND_max", {Real({4, 3}), Fed({3, 1}, {3, 1, 3}), Real({3, 3})},
-           {{"reduction", "max"}}),
-      // Rows that fill vectors, and ends that do not.
-      Case("Softmax_long", {Real({2, 37})}),
-      Case("LogSoftmax_long", {Real({2, 37})}),
-      Case("Softmax_columns", {Real({5, 11})}, {{"axis", 0}}),
-      Case("ReduceMax_long", {Real({2, 75}), Ints({1})}),
-      Case("ReduceMin_long", {Real({75, 9}), Ints({0})}),
-      Case("Relu_long", {Real({43})}),
-      Case("Clip_long", {Real({43}, -2, 2), Number(-1), Number(1)}),
-      Case("Max_long", {Real({43}), Real({43})}),
-      Case("Min_long", {Real({43}), Real({43})}),
-      Case("GlobalMaxPool_wide", {Real({1, 9, 5, 5})}),
-      Case("MaxPool_wide", {Real({1, 9, 6, 6})}, window),
-      own("ReluGrad", {Real({2, 3}), Real({2, 3})}),
-      own("ClipGrad", {Real({2, 3}), Real({2, 3}), Real({2, 3})}),
-      own("GeluGrad", {Real({2, 3}), Real({2, 3})}),
-      own("SoftmaxGrad", {Real({2, 3}), Real({2, 3})}),
-      own("LogSoftmaxGrad", {Real({2, 3}), Real({2, 3})}),
-      own("MaxPoolGrad", {Real({1, 2, 3, 3}), Real({1, 2, 4, 4})}, window),
-      own("MaxPoolWinners", {Real({1, 2, 4, 4})}, window).Outputs(2, {0}),
-      own("AveragePoolGrad", {Real({1, 2, 3, 3}), Real({1, 2, 4, 4})}, window).By({0}),
-      own("GlobalAveragePoolGrad", {Real({1, 2, 1, 1}), Real({1, 2, 3, 3})}).By({0}),
-      own("BatchNormalizationGrad", {Real({3, 2, 2}), Real({3, 2, 2}), Real({2})})
-          .Outputs(3, {0, 1, 2}),
-      own("LayerNormalizationGrad", {Real({3, 4}), Real({3, 4}), Real({4})}).Outputs(3, {0, 1, 2}),
-      own("ConvInputGrad", {Real({1, 3, 3, 3}), Real({3, 2, 2, 2}), Real({1, 2, 4, 4})}).By({0, 1}),
-      own("ConvWeightGrad", {Real({1, 3, 3, 3}), Real({1, 2, 4, 4}), Real({3, 2, 2, 2})})
-          .Outputs(2, {0, 1})
-          .By({0, 1}),
-      own("GatherGrad", {Real({3, 2}), Fed({3}, {0, 3, 0}), Real({4, 2})}).By({0}),
-      own("SoftmaxCrossEntropyLossGrad", {Real({}), Real({3, 4}), Below({3}, 4)}),
-      own("NegativeLogLikelihoodLossGrad", {Real({}), Real({3, 4}), Below({3}, 4)}).By({0}),
-      own("ScaledDotProductAttentionGrad",
-          {Real({1, 1, 3, 2}), Real({1, 1, 3, 2}), Real({1, 1, 3, 2}), Real({1, 1, 3, 2})})
-          .Outputs(3, {0, 1, 2}),
-      own("SgdStep", {Positive({}), Real({9}), Real({9})}, {{"weight_decay", 0.1}}),
-      own("AdamWStep", {Positive({}), Int(3), Real({9}), Real({9}), Real({9}), Positive({9})})
-          .Outputs(3, {0, 1, 2}),
-  };
-}
 
 // (operator, input): why NaN there does not show, or moves other elements.
 const std::map<std::pair<std::string, std::string>, std::string>& Decides() {
@@ -178,7 +119,7 @@ std::vector<OpCase> CasesWithKernels() {
 std::vector<OpCase> AllCases() {
   std::vector<OpCase> cases = CasesWithKernels();
   std::erase_if(cases, [](const OpCase& c) { return NoRow().contains(c.op); });
-  for (OpCase& c : MoreCases()) cases.push_back(std::move(c));
+  for (OpCase& c : UnruledCases()) cases.push_back(std::move(c));
   return cases;
 }
 

@@ -16,38 +16,17 @@
 #include "core/graph/builder.h"
 #include "core/onnx_io/model.h"
 #include "core/runtime/executor.h"
+#include "tests/support/case_draws.h"
 #include "training_info/library.h"
 #include "training_info/lower.h"
 
 namespace onward {
 namespace {
 
-constexpr double kKinkDistance = 0.05;
 constexpr double kStep = 1e-5;             // of the central differences
 constexpr double kDifferences = 1e-6;      // their accuracy in double
 constexpr double kSameFormula = 1e-9;      // double against double
 constexpr double kSinglePrecision = 1e-4;  // float against double
-
-// SplitMix64: the same numbers everywhere.
-class Draws {
- public:
-  explicit Draws(const std::string& name) : state_(0xcbf29ce484222325) {
-    for (const char c : name) state_ = (state_ ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-  }
-  uint64_t Bits() {
-    uint64_t z = state_ += 0x9e3779b97f4a7c15;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-    return z ^ (z >> 31);
-  }
-  double Unit() { return static_cast<double>(Bits() >> 11) * 0x1p-53; }
-  int64_t Below(int64_t bound) {
-    return static_cast<int64_t>(Bits() % static_cast<uint64_t>(bound));
-  }
-
- private:
-  uint64_t state_;
-};
 
 template <typename T>
 T Must(absl::StatusOr<T> value) {
@@ -59,59 +38,8 @@ void Must(const absl::Status& status) {
   if (!status.ok()) throw std::runtime_error(status.ToString());
 }
 
-Tensor Doubles(const Shape& shape, const std::vector<double>& values) {
-  return Tensor::FromValues<double>(shape, absl::MakeConstSpan(values));
-}
-
-Tensor Integers(const Shape& shape, const std::vector<double>& values) {
-  Tensor t(DType::kInt64, shape);
-  std::copy(values.begin(), values.end(), t.data<int64_t>());
-  return t;
-}
-
 Tensor InType(const Tensor& t, DType dtype) {
-  if (t.dtype() != DType::kDouble || dtype == DType::kDouble) return t;
-  Tensor cast(DType::kFloat, t.shape());
-  std::transform(t.values<double>().begin(), t.values<double>().end(), cast.data<float>(),
-                 [](double v) { return static_cast<float>(v); });
-  return cast;
-}
-
-// One value in each of n equal parts of the range, shuffled: nothing ties. They
-// are floats, so that both precisions compute with the same numbers.
-std::vector<double> DistinctValues(const Arg& arg, Draws& draws) {
-  const int64_t n = arg.shape.elements();
-  std::vector<double> values(n);
-  for (int64_t i = 0; i < n; ++i) {
-    const double cell = static_cast<double>(i) + 0.25 + 0.5 * draws.Unit();
-    double v = arg.low + (arg.high - arg.low) * cell / static_cast<double>(n);
-    for (const double kink : arg.kinks) {
-      const double distance = v - kink;
-      if (std::abs(distance) < kKinkDistance) v += distance < 0 ? -kKinkDistance : kKinkDistance;
-    }
-    values[i] = static_cast<float>(v);
-  }
-  for (int64_t i = n - 1; i > 0; --i) std::swap(values[i], values[draws.Below(i + 1)]);
-  return values;
-}
-
-Tensor DrawArg(const Arg& arg, Draws& draws) {
-  if (arg.kind == Arg::Kind::kReal) return Doubles(arg.shape, DistinctValues(arg, draws));
-  if (arg.kind == Arg::Kind::kFlags) {
-    Tensor t(DType::kBool, arg.shape);
-    for (int64_t i = 0; i < t.elements(); ++i) t.data<bool>()[i] = draws.Below(2) == 0;
-    return t;
-  }
-  if (!arg.values.empty() && arg.integers == DType::kInt32) {
-    return Tensor::FromValues<int32_t>(arg.shape,
-                                       std::vector<int32_t>(arg.values.begin(), arg.values.end()));
-  }
-  if (!arg.values.empty()) return Integers(arg.shape, arg.values);
-  Tensor t(DType::kInt64, arg.shape);
-  for (int64_t i = 0; i < t.elements(); ++i) {
-    t.data<int64_t>()[i] = draws.Below(static_cast<int64_t>(arg.high));
-  }
-  return t;
+  return t.dtype() == DType::kDouble ? Converted(t, dtype) : t;
 }
 
 bool IsFed(const Arg& arg) {
@@ -381,8 +309,9 @@ Arg Real(Shape shape, double low, double high, std::vector<double> kinks) {
           .values = {}};
 }
 Arg Positive(Shape shape) { return Real(std::move(shape), 0.5, 2.5); }
-Arg Below(Shape shape, int64_t bound) {
+Arg Below(Shape shape, int64_t bound, DType dtype) {
   Arg arg = MakeArg(Arg::Kind::kIntegers, std::move(shape), {});
+  arg.integers = dtype;
   arg.high = static_cast<double>(bound);
   return arg;
 }
@@ -442,6 +371,23 @@ void CheckCase(const OpCase& c) {
   if (c.unknown.empty() || testing::Test::HasFatalFailure()) return;
   SCOPED_TRACE("first dimension unknown");
   CheckDeclared(c, /*unknown=*/true);
+}
+
+CaseGraph GradientGraph(const OpCase& c, DType dtype) {
+  Draws draws(c.name);
+  CaseGraph found;
+  for (size_t i = 0; i < c.args.size(); ++i) {
+    if (IsFed(c.args[i])) found.feeds[ArgName(i)] = DrawArg(c.args[i], draws);
+  }
+  const Built typed = Build(c, DType::kDouble, /*unknown=*/false);
+  const std::vector<Tensor> ys = Evaluation(typed.forward, typed.ys).Run(found.feeds);
+  const Built built = Build(c, dtype, /*unknown=*/false);
+  for (size_t i = 0; i < ys.size(); ++i) {
+    found.feeds[built.cotangents[i]] = DrawArg(Real(ys[i].shape()), draws);
+  }
+  found.feeds = InType(found.feeds, dtype);
+  found.graph = Derive(built.graph, built.loss, built.xs).graph;
+  return found;
 }
 
 struct CaseRun::State {

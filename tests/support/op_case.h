@@ -6,6 +6,7 @@
 #define ONWARD_TESTS_SUPPORT_OP_CASE_H_
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <ostream>
 #include <string>
@@ -33,7 +34,7 @@ struct Arg {
 Arg Real(Shape shape, double low = -2, double high = 2, std::vector<double> kinks = {0});
 Arg Positive(Shape shape);  // in [0.5, 2.5]
 // Fed, not differentiated.
-Arg Below(Shape shape, int64_t bound);  // integers in [0, bound)
+Arg Below(Shape shape, int64_t bound, DType dtype = DType::kInt64);  // integers in [0, bound)
 Arg Fed(Shape shape, std::vector<int64_t> values, DType dtype = DType::kInt64);
 Arg Flags(Shape shape);
 // Constants of the graph.
@@ -75,6 +76,13 @@ void PrintTo(const OpCase& c, std::ostream* out);
 //   operators;
 //   the gradient of the gradient agrees with central differences.
 void CheckCase(const OpCase& c);
+
+// A row's gradient by all that it is differentiated by, as a graph, and what to feed it.
+struct CaseGraph {
+  Graph graph;
+  std::map<std::string, Tensor> feeds;
+};
+CaseGraph GradientGraph(const OpCase& c, DType dtype);
 
 // A row, or its gradient by all that it is differentiated by, run again and again with
 // other numbers.
