@@ -13,7 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "core/onnx_io/model.h"
-#include "core/runtime/executor.h"
+#include "core/runtime/session.h"
 #include "onward/model.h"
 #include "onward/status.h"
 #include "onward/tensor.h"
@@ -26,6 +26,13 @@ struct Tensor::Impl {
   Shape shape;
 };
 
+struct Value::Impl {
+  onward::Value value;
+  Tensor tensor, keys;
+  std::vector<Value> items;
+  Shape shape;
+};
+
 struct Model::Impl {
   onward::Model model;
 };
@@ -34,6 +41,8 @@ struct Model::Impl {
 struct Access {
   static Tensor ToTensor(onward::Tensor tensor);
   static onward::Tensor FromTensor(const Tensor& tensor);
+  static Value ToValue(onward::Value value);
+  static onward::Value FromValue(const Value& value);
   static Model ToModel(onward::Model model);
   static const onward::Model& FromModel(const Model& model);
 };
@@ -41,6 +50,8 @@ struct Access {
 Status ToStatus(const absl::Status& status);
 TensorMap ToTensors(onward::TensorMap tensors);
 onward::TensorMap FromTensors(const TensorMap& tensors);
+ValueMap ToValues(onward::ValueMap values);
+onward::ValueMap FromValues(const ValueMap& values);
 std::vector<ValueInfo> ToInfos(const std::vector<NamedType>& types);
 
 // Calls `body` and returns what it returns; an exception becomes an error.

@@ -58,7 +58,18 @@ Result<TensorMap> TrainingSession::Step(const TensorMap& feeds,
         if (!values.ok()) return Annotate(values.status(), impl_->where());
         return values;
       },
-      ToTensors);
+      [](onward::TensorMap tensors) { return ToTensors(std::move(tensors)); });
+}
+
+Result<ValueMap> TrainingSession::StepValues(const ValueMap& feeds,
+                                             const std::vector<std::string>& outputs) {
+  return Converted<ValueMap>(
+      [&]() -> absl::StatusOr<onward::ValueMap> {
+        auto values = impl_->training->StepValues(FromValues(feeds), outputs);
+        if (!values.ok()) return Annotate(values.status(), impl_->where());
+        return values;
+      },
+      [](onward::ValueMap values) { return ToValues(std::move(values)); });
 }
 
 Result<TensorMap> TrainingSession::Infer(const TensorMap& feeds) {
@@ -68,7 +79,7 @@ Result<TensorMap> TrainingSession::Infer(const TensorMap& feeds) {
         if (!values.ok()) return Annotate(values.status(), impl_->where());
         return values;
       },
-      ToTensors);
+      [](onward::TensorMap tensors) { return ToTensors(std::move(tensors)); });
 }
 
 std::vector<std::string> TrainingSession::Variables() const {

@@ -135,7 +135,7 @@ absl::StatusOr<Args> ParseArgs(const Command& command, absl::Span<const std::str
 // The text of `PROGRAM COMMAND --help`, its lines at most 100 columns wide.
 std::string HelpText(absl::string_view program, const Command& command);
 
-struct Program {
+struct CommandLine {
   std::string name;
   std::string summary;
   std::string version;
@@ -143,12 +143,12 @@ struct Program {
 };
 
 // The text of `PROGRAM --help`.
-std::string HelpText(const Program& program);
+std::string HelpText(const CommandLine& program);
 
 // Runs the command that the words after the program's name ask for, and returns the exit
 // code. Help goes to `out`, messages to `err`. Commands print to `out` themselves; that all
 // of it has arrived is seen to here, as is that an error names the file it is about.
-int RunProgram(const Program& program, absl::Span<const std::string> words, std::ostream& out,
+int RunProgram(const CommandLine& program, absl::Span<const std::string> words, std::ostream& out,
                std::ostream& err);
 
 }  // namespace onward

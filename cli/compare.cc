@@ -13,7 +13,7 @@
 #include "cli/tensor_args.h"
 #include "core/base/status.h"
 #include "core/device/cpu.h"
-#include "core/runtime/executor.h"
+#include "core/runtime/session.h"
 #include "trainer/report/jsonl.h"
 #include "training_info/library.h"
 #include "training_info/lower.h"
@@ -23,9 +23,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-absl::StatusOr<TensorMap> RunValues(Graph graph, const TensorMap& feeds,
-                                    const std::vector<std::string>& values) {
-  TensorMap relevant;
+absl::StatusOr<ValueMap> RunValues(Graph graph, const ValueMap& feeds,
+                                   const std::vector<std::string>& values) {
+  ValueMap relevant;
   for (const NamedType& in : graph.FeedInputs()) {
     auto it = feeds.find(in.name);
     if (it != feeds.end()) relevant.insert(*it);
@@ -35,7 +35,7 @@ absl::StatusOr<TensorMap> RunValues(Graph graph, const TensorMap& feeds,
   options.operators = &Operators();
   options.outputs = values;
   Session session(std::move(graph), options);
-  return session.Run(relevant, nullptr);
+  return session.RunValues(relevant, nullptr);
 }
 
 // Values of both graphs, in the order in which the first computes them.
@@ -51,19 +51,19 @@ std::vector<std::string> CommonValues(const Graph& a, const Graph& b) {
   return common;
 }
 
-absl::StatusOr<TensorMap> MissingFeeds(const Graph& graph, TensorMap feeds) {
+absl::StatusOr<ValueMap> MissingFeeds(const Graph& graph, ValueMap feeds) {
   std::vector<NamedType> missing;
   for (const NamedType& in : graph.FeedInputs()) {
+    if (in.type.kind == ValueType::Kind::kOptional) feeds.try_emplace(in.name);
     if (!feeds.contains(in.name)) missing.push_back(in);
   }
   ONWARD_ASSIGN_OR_RETURN(TensorMap drawn, RandomFeeds(missing, graph, {.batch = 1, .other = 1}));
-  feeds.merge(drawn);
+  for (auto& [name, tensor] : drawn) feeds.emplace(name, std::move(tensor));
   return feeds;
 }
 
-absl::StatusOr<TensorMap> ExpectedIn(const fs::path& folder,
-                                     const std::vector<NamedType>& outputs) {
-  TensorMap expected;
+absl::StatusOr<ValueMap> ExpectedIn(const fs::path& folder, const std::vector<NamedType>& outputs) {
+  ValueMap expected;
   for (size_t i = 0; i < outputs.size(); ++i) {
     const fs::path npy = folder / (FileNameFor(outputs[i].name) + ".npy");
     const fs::path pb = folder / absl::StrCat("output_", i, ".pb");
@@ -72,7 +72,7 @@ absl::StatusOr<TensorMap> ExpectedIn(const fs::path& folder,
           absl::StrCat("neither ", npy.string(), " nor ", pb.string(), " exists"));
     }
     ONWARD_ASSIGN_OR_RETURN(expected[outputs[i].name],
-                            ReadTensor((fs::exists(npy) ? npy : pb).string()));
+                            ReadValue((fs::exists(npy) ? npy : pb).string(), outputs[i].type));
   }
   return expected;
 }
@@ -81,17 +81,17 @@ absl::StatusOr<int> RunCompare(const Args& args) {
   WatchInterrupts();
   ONWARD_ASSIGN_OR_RETURN(Model model_a, ReadModel(args.Argument("A")));
   ONWARD_ASSIGN_OR_RETURN(Graph a, RunnableGraph(model_a));
-  ONWARD_ASSIGN_OR_RETURN(TensorMap feeds, ParseTensorArguments(args.All("input"), a.FeedInputs()));
+  ONWARD_ASSIGN_OR_RETURN(ValueMap feeds, ParseValueArguments(args.All("input"), a.FeedInputs()));
   const fs::path other(args.Argument("B"));
   std::vector<std::string> values;
   for (const NamedType& out : a.outputs) values.push_back(out.name);
-  TensorMap expected;
+  ValueMap expected;
   if (fs::is_directory(other)) {
     const std::vector<NamedType> inputs = a.FeedInputs();
     for (size_t i = 0; i < inputs.size(); ++i) {
       const fs::path pb = other / absl::StrCat("input_", i, ".pb");
       if (feeds.contains(inputs[i].name) || !fs::exists(pb)) continue;
-      ONWARD_ASSIGN_OR_RETURN(feeds[inputs[i].name], ReadTensor(pb.string()));
+      ONWARD_ASSIGN_OR_RETURN(feeds[inputs[i].name], ReadValue(pb.string(), inputs[i].type));
     }
     ONWARD_ASSIGN_OR_RETURN(expected, ExpectedIn(other, a.outputs));
   } else {
@@ -112,11 +112,11 @@ absl::StatusOr<int> RunCompare(const Args& args) {
     expected = *std::move(values_b);
   }
   ONWARD_ASSIGN_OR_RETURN(feeds, MissingFeeds(a, std::move(feeds)));
-  ONWARD_ASSIGN_OR_RETURN(TensorMap got, RunValues(std::move(a), feeds, values));
+  ONWARD_ASSIGN_OR_RETURN(ValueMap got, RunValues(std::move(a), feeds, values));
   const Tolerance tolerance{args.Double("rtol"), args.Double("atol")};
   std::string first;
   for (const std::string& name : values) {
-    const Difference d = CompareTensors(got.at(name), expected.at(name), tolerance);
+    const Difference d = CompareValues(got.at(name), expected.at(name), tolerance);
     if (!d.equal && first.empty()) first = name;
     if (args.Has("json")) {
       JsonWriter w;

@@ -34,7 +34,7 @@ int main(int argc, char** argv) {
     return 2;
   }
   if (argc > 2) SpinBriefly(argv);
-  const onward::Program program = {
+  const onward::CommandLine program = {
       .name = "onward",
       .summary = "trains ONNX models: inspects, makes trainable, fine-tunes, resumes, exports",
       .version = ONWARD_VERSION,

@@ -15,8 +15,8 @@
 #include "core/base/status.h"
 #include "core/device/cpu.h"
 #include "core/onnx_io/model.h"
-#include "core/onnx_io/tensor_file.h"
-#include "core/runtime/executor.h"
+#include "core/onnx_io/value_file.h"
+#include "core/runtime/session.h"
 #include "trainer/report/jsonl.h"
 #include "training_info/library.h"
 #include "training_info/lower.h"
@@ -46,46 +46,49 @@ double JsonNumberIn(const fs::path& file, const std::string& key, double otherwi
   return absl::SimpleAtod(text.substr(begin, end - begin), &value) ? value : otherwise;
 }
 
-absl::StatusOr<std::vector<Tensor>> ReadNumbered(const fs::path& folder, const std::string& stem) {
-  std::vector<Tensor> tensors;
-  for (int i = 0; fs::exists(folder / absl::StrCat(stem, "_", i, ".pb")); ++i) {
-    ONWARD_ASSIGN_OR_RETURN(Tensor t,
-                            ReadTensorFile((folder / absl::StrCat(stem, "_", i, ".pb")).string()));
-    tensors.push_back(std::move(t));
+absl::StatusOr<std::vector<Value>> ReadNumbered(const fs::path& folder, const std::string& stem,
+                                                const std::vector<NamedType>& declared) {
+  std::vector<Value> values;
+  for (size_t i = 0; fs::exists(folder / absl::StrCat(stem, "_", i, ".pb")); ++i) {
+    const std::string path = (folder / absl::StrCat(stem, "_", i, ".pb")).string();
+    ONWARD_ASSIGN_OR_RETURN(
+        Value value, ReadValueFile(path, i < declared.size() ? declared[i].type : ValueType()));
+    values.push_back(std::move(value));
   }
-  return tensors;
+  return values;
 }
 
-// Inputs in order: those without initializer, or all of them where there are as
-// many files.
-TensorMap Positional(const std::vector<Tensor>& tensors, Graph* graph) {
-  std::vector<NamedType> names = graph->FeedInputs();
-  if (tensors.size() > names.size()) names = graph->inputs;
-  TensorMap feeds;
-  for (size_t i = 0; i < tensors.size() && i < names.size(); ++i) {
-    feeds[names[i].name] = tensors[i];
-    graph->initializers.erase(names[i].name);
-  }
-  return feeds;
+size_t CountNumbered(const fs::path& folder, const std::string& stem) {
+  size_t count = 0;
+  while (fs::exists(folder / absl::StrCat(stem, "_", count, ".pb"))) ++count;
+  return count;
 }
 
 absl::Status RunDataSet(const Graph& graph, const fs::path& folder, const Tolerance& tolerance) {
-  ONWARD_ASSIGN_OR_RETURN(std::vector<Tensor> inputs, ReadNumbered(folder, "input"));
-  ONWARD_ASSIGN_OR_RETURN(std::vector<Tensor> expected, ReadNumbered(folder, "output"));
   Graph copy = graph;
-  const TensorMap feeds = Positional(inputs, &copy);
+  // Inputs in order: those without initializer, or all of them where there are as many files.
+  std::vector<NamedType> names = copy.FeedInputs();
+  if (CountNumbered(folder, "input") > names.size()) names = copy.inputs;
+  ONWARD_ASSIGN_OR_RETURN(std::vector<Value> inputs, ReadNumbered(folder, "input", names));
+  ONWARD_ASSIGN_OR_RETURN(std::vector<Value> expected,
+                          ReadNumbered(folder, "output", copy.outputs));
+  ValueMap feeds;
+  for (size_t i = 0; i < inputs.size() && i < names.size(); ++i) {
+    feeds[names[i].name] = inputs[i];
+    copy.initializers.erase(names[i].name);
+  }
   CompileOptions options;
   options.device = &CpuDevice();
   options.operators = &Operators();
   const std::vector<NamedType> outputs = copy.outputs;
   Session session(std::move(copy), options);
-  ONWARD_ASSIGN_OR_RETURN(TensorMap results, session.Run(feeds, nullptr));
+  ONWARD_ASSIGN_OR_RETURN(ValueMap results, session.RunValues(feeds, nullptr));
   if (outputs.size() != expected.size()) {
     return absl::OutOfRangeError(
         absl::StrCat("the model has ", outputs.size(), " outputs, the case ", expected.size()));
   }
   for (size_t i = 0; i < outputs.size(); ++i) {
-    const Difference d = CompareTensors(results.at(outputs[i].name), expected[i], tolerance);
+    const Difference d = CompareValues(results.at(outputs[i].name), expected[i], tolerance);
     if (!d.equal)
       return absl::OutOfRangeError(absl::StrCat("output '", outputs[i].name, "': ", d.ToString()));
   }

@@ -6,7 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "core/onnx_io/model.h"
-#include "core/runtime/executor.h"
+#include "core/runtime/session.h"
 #include "training_info/spec.h"
 #include "training_info/surgery/surgery.h"
 

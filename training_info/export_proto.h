@@ -8,7 +8,7 @@
 
 #include "absl/status/status.h"
 #include "core/onnx_io/proto.h"
-#include "core/runtime/executor.h"
+#include "core/runtime/session.h"
 
 namespace onward {
 

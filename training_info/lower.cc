@@ -276,14 +276,6 @@ absl::StatusOr<Graph> Lower(const Graph& combined, const std::set<std::string>& 
 
 absl::StatusOr<Graph> RunnableGraph(const Model& model) {
   ONWARD_ASSIGN_OR_RETURN(Graph graph, InferenceGraph(model));
-  for (const std::vector<NamedType>& values : {graph.inputs, graph.outputs}) {
-    for (const NamedType& value : values) {
-      if (value.type.is_tensor()) continue;
-      return absl::UnimplementedError(absl::StrCat(
-          "'", model.path(), "': '", value.name,
-          "' is no tensor; sequences, optionals and maps are not supported as inputs and outputs"));
-    }
-  }
   auto lowered = Lower(graph);
   if (!lowered.ok()) return Annotate(lowered.status(), absl::StrCat("'", model.path(), "'"));
   return lowered;

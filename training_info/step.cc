@@ -157,17 +157,17 @@ std::vector<NamedType> TrainingModel::StepInputs(int entry,
   return inputs;
 }
 
-absl::StatusOr<TensorMap> TrainingModel::RunEntry(int entry, const TensorMap& feeds,
-                                                  const std::vector<std::string>& outputs,
-                                                  const std::atomic<bool>* cancel) {
+absl::StatusOr<ValueMap> TrainingModel::RunEntry(int entry, const ValueMap& feeds,
+                                                 const std::vector<std::string>& outputs,
+                                                 const std::atomic<bool>* cancel) {
   Program& program = StepProgram(entry, outputs);
-  for (const auto& [name, tensor] : feeds) {
+  for (const auto& [name, value] : feeds) {
     if (variables_.contains(name)) {
       return absl::InvalidArgumentError(
           absl::StrCat("'", name, "' is a state variable; a step does not take it as input"));
     }
   }
-  TensorMap relevant;
+  ValueMap relevant;
   for (const NamedType& in : program.inputs) {
     auto it = feeds.find(in.name);
     if (it == feeds.end()) {
@@ -181,7 +181,7 @@ absl::StatusOr<TensorMap> TrainingModel::RunEntry(int entry, const TensorMap& fe
   run.random = random_;
   run.cancel = cancel;
   run.writer = &writer_;
-  auto result = program.session.Run(relevant, &variables_, run);
+  auto result = program.session.RunValues(relevant, &variables_, run);
   if (!result.ok()) {
     return entries() > 1 ? Annotate(result.status(), absl::StrCat("training_info[", entry, "]"))
                          : result.status();
@@ -189,9 +189,9 @@ absl::StatusOr<TensorMap> TrainingModel::RunEntry(int entry, const TensorMap& fe
   return result;
 }
 
-absl::StatusOr<TensorMap> TrainingModel::StepEntry(int entry, const TensorMap& feeds,
-                                                   const std::vector<std::string>& outputs,
-                                                   const std::atomic<bool>* cancel) {
+absl::StatusOr<ValueMap> TrainingModel::StepEntryValues(int entry, const ValueMap& feeds,
+                                                        const std::vector<std::string>& outputs,
+                                                        const std::atomic<bool>* cancel) {
   if (entry < 0 || entry >= entries()) {
     return absl::InvalidArgumentError(absl::StrCat("there is no training_info[", entry,
                                                    "]: the model has ", entries(), " entries"));
@@ -201,23 +201,38 @@ absl::StatusOr<TensorMap> TrainingModel::StepEntry(int entry, const TensorMap& f
   return result;
 }
 
-absl::StatusOr<TensorMap> TrainingModel::Step(const TensorMap& feeds,
-                                              const std::vector<std::string>& outputs,
-                                              const std::atomic<bool>* cancel) {
+absl::StatusOr<TensorMap> TrainingModel::StepEntry(int entry, const TensorMap& feeds,
+                                                   const std::vector<std::string>& outputs,
+                                                   const std::atomic<bool>* cancel) {
+  ONWARD_ASSIGN_OR_RETURN(ValueMap results,
+                          StepEntryValues(entry, ToValues(feeds), outputs, cancel));
+  return ToTensors(std::move(results));
+}
+
+absl::StatusOr<ValueMap> TrainingModel::StepValues(const ValueMap& feeds,
+                                                   const std::vector<std::string>& outputs,
+                                                   const std::atomic<bool>* cancel) {
   // With one entry a failed run has changed nothing; with several, earlier
   // entries may have assigned already.
   const Variables saved = entries() > 1 ? CopyOf(variables_) : Variables{};
-  TensorMap all;
+  ValueMap all;
   for (int k = 0; k < entries(); ++k) {
     auto result = RunEntry(k, feeds, outputs, cancel);
     if (!result.ok()) {
       Restore(saved, &variables());
       return result.status();
     }
-    for (auto& [name, tensor] : *result) all[name] = std::move(tensor);
+    for (auto& [name, value] : *result) all[name] = std::move(value);
   }
   ++random_.step;
   return all;
+}
+
+absl::StatusOr<TensorMap> TrainingModel::Step(const TensorMap& feeds,
+                                              const std::vector<std::string>& outputs,
+                                              const std::atomic<bool>* cancel) {
+  ONWARD_ASSIGN_OR_RETURN(ValueMap results, StepValues(ToValues(feeds), outputs, cancel));
+  return ToTensors(std::move(results));
 }
 
 absl::StatusOr<TensorMap> TrainingModel::Infer(const TensorMap& feeds) {

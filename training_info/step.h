@@ -10,7 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "core/onnx_io/model.h"
-#include "core/runtime/executor.h"
+#include "core/runtime/session.h"
 #include "training_info/spec.h"
 
 namespace onward {
@@ -40,7 +40,14 @@ class TrainingModel {
   absl::StatusOr<TensorMap> Step(const TensorMap& feeds,
                                  const std::vector<std::string>& outputs = {},
                                  const std::atomic<bool>* cancel = nullptr);
+  // The same where not all is tensors.
+  absl::StatusOr<ValueMap> StepValues(const ValueMap& feeds,
+                                      const std::vector<std::string>& outputs = {},
+                                      const std::atomic<bool>* cancel = nullptr);
   // One entry alone, as a step of its own; the caller minds the order.
+  absl::StatusOr<ValueMap> StepEntryValues(int entry, const ValueMap& feeds,
+                                           const std::vector<std::string>& outputs = {},
+                                           const std::atomic<bool>* cancel = nullptr);
   absl::StatusOr<TensorMap> StepEntry(int entry, const TensorMap& feeds,
                                       const std::vector<std::string>& outputs = {},
                                       const std::atomic<bool>* cancel = nullptr);
@@ -82,9 +89,9 @@ class TrainingModel {
   };
   CompileOptions StepOptions(int entry, const std::vector<std::string>& outputs) const;
   Program& StepProgram(int entry, const std::vector<std::string>& outputs);
-  absl::StatusOr<TensorMap> RunEntry(int entry, const TensorMap& feeds,
-                                     const std::vector<std::string>& outputs,
-                                     const std::atomic<bool>* cancel);
+  absl::StatusOr<ValueMap> RunEntry(int entry, const ValueMap& feeds,
+                                    const std::vector<std::string>& outputs,
+                                    const std::atomic<bool>* cancel);
 
   Model model_;
   const Device& device_;

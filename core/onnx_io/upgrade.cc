@@ -10,6 +10,7 @@
 #include "core/graph/infer.h"
 #include "core/graph/name_scope.h"
 #include "core/graph/rename.h"
+#include "core/onnx_io/batch_scan.h"
 #include "core/onnx_io/model.h"
 #include "core/onnx_io/operators.h"
 #include "core/onnx_io/proto.h"
@@ -22,6 +23,8 @@ namespace {
 // Larger initializers do not travel through the converter: they become inputs
 // for its time, which costs nothing and loses nothing.
 constexpr int64_t kMaxConvertedElements = 1024;
+// The only one whose Scan has a batch (batch_scan.h).
+constexpr int kBatchScanOpset = 8;
 
 bool SameForms(const Graph& graph, int from, int to) {
   for (const Node& node : graph.nodes) {
@@ -143,6 +146,7 @@ absl::StatusOr<Graph> RaiseOpset(const Graph& graph, int target) {
   }
   Graph light = graph;
   light.functions.clear();
+  if (from == kBatchScanOpset) DisguiseBatchScans(&light);
   absl::btree_map<std::string, Tensor> kept;
   for (const auto& [name, tensor] : graph.initializers) {
     if (tensor.elements() <= kMaxConvertedElements) {
@@ -171,6 +175,11 @@ absl::StatusOr<Graph> RaiseOpset(const Graph& graph, int target) {
                                                  " to ", target, ": ", e.what()));
   }
   RenameEverywhere(OriginalNames(neutral, graph, raised), &raised);
+  if (from == kBatchScanOpset) {
+    NameScope names(graph);
+    names.Reserve(raised);
+    ONWARD_RETURN_IF_ERROR(ExpandBatchScans(&names, &raised));
+  }
   raised.opsets = graph.opsets;
   raised.opsets[""] = target;
   raised.functions = graph.functions;

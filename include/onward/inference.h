@@ -29,6 +29,9 @@ class InferenceSession {
   // Computes all outputs; the caller owns them. The first run with feeds of certain shapes
   // compiles the graph for them; later ones reuse that.
   Result<TensorMap> Run(const TensorMap& feeds);
+  // The same for models whose inputs or outputs are not all tensors. An optional input that
+  // is not fed is empty.
+  Result<ValueMap> RunValues(const ValueMap& feeds);
 
   InferenceSession(InferenceSession&& other) noexcept;
   InferenceSession& operator=(InferenceSession&& other) noexcept;

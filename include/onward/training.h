@@ -36,6 +36,8 @@ class TrainingSession {
   // One training step. `outputs` names what to return; none: all outputs of the training
   // graphs. A step that fails, or whose loss is not finite, changes nothing.
   Result<TensorMap> Step(const TensorMap& feeds, const std::vector<std::string>& outputs = {});
+  // The same where not all inputs or outputs are tensors.
+  Result<ValueMap> StepValues(const ValueMap& feeds, const std::vector<std::string>& outputs = {});
   // The inference graph with the present weights.
   Result<TensorMap> Infer(const TensorMap& feeds);
 

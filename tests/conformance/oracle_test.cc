@@ -13,7 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "core/device/cpu.h"
-#include "core/onnx_io/tensor_file.h"
+#include "core/onnx_io/value_file.h"
 #include "data/dataset.h"
 #include "tests/support/command.h"
 #include "tests/support/paths.h"

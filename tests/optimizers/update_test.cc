@@ -10,7 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/device/cpu.h"
-#include "core/runtime/executor.h"
+#include "core/runtime/session.h"
 #include "training_info/library.h"
 #include "training_info/lower.h"
 

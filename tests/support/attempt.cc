@@ -6,7 +6,7 @@
 
 #include "core/base/status.h"
 #include "core/device/cpu.h"
-#include "core/runtime/executor.h"
+#include "core/runtime/session.h"
 #include "tests/support/guard.h"
 #include "tests/support/text_model.h"
 #include "training_info/library.h"

@@ -11,7 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "core/onnx_io/model.h"
-#include "core/runtime/executor.h"
+#include "core/runtime/session.h"
 #include "data/dataset.h"
 #include "losses/loss.h"
 #include "trainer/report/metrics.h"

@@ -20,6 +20,7 @@ void RegisterCpuKernels(KernelTable& table) {
   RegisterLossKernels(table);
   RegisterOptimizerKernels(table);
   RegisterRowOptimizerKernels(table);
+  RegisterSequenceKernels(table);
 }
 
 }  // namespace onward

@@ -24,6 +24,7 @@ void RegisterRnnKernels(KernelTable& table);
 void RegisterLossKernels(KernelTable& table);
 void RegisterOptimizerKernels(KernelTable& table);
 void RegisterRowOptimizerKernels(KernelTable& table);
+void RegisterSequenceKernels(KernelTable& table);
 
 // All of the above.
 void RegisterCpuKernels(KernelTable& table);

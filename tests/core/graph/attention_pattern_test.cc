@@ -13,7 +13,7 @@
 #include "core/graph/infer.h"
 #include "core/graph/patterns/recognise.h"
 #include "core/graph/verify.h"
-#include "core/runtime/executor.h"
+#include "core/runtime/session.h"
 #include "tests/support/recognised.h"
 #include "tests/support/text_model.h"
 #include "training_info/library.h"

@@ -8,7 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "core/device/cpu.h"
 #include "core/graph/constraints/constraints.h"
-#include "core/runtime/executor.h"
+#include "core/runtime/session.h"
 #include "onnx/defs/schema.h"
 #include "tests/support/attempt.h"
 #include "tests/support/guard.h"

@@ -7,7 +7,7 @@
 #include "core/device/cpu.h"
 #include "core/graph/constant.h"
 #include "core/onnx_io/model.h"
-#include "core/runtime/executor.h"
+#include "core/runtime/session.h"
 #include "tests/support/text_model.h"
 #include "training_info/library.h"
 #include "training_info/lower.h"

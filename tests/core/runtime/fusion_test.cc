@@ -17,7 +17,7 @@
 #include "core/graph/inline.h"
 #include "core/onnx_io/model.h"
 #include "core/runtime/evaluate.h"
-#include "core/runtime/executor.h"
+#include "core/runtime/session.h"
 #include "core/runtime/fuse.h"
 #include "tests/support/text_model.h"
 #include "training_info/library.h"

@@ -11,7 +11,7 @@
 
 #include "core/device/cpu.h"
 #include "core/onnx_io/proto.h"
-#include "core/runtime/executor.h"
+#include "core/runtime/session.h"
 #include "onnx/onnx_pb.h"
 #include "tests/support/allocations.h"
 #include "tests/support/text_model.h"

@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/device/cpu.h"
-#include "core/runtime/executor.h"
+#include "core/runtime/session.h"
 #include "tests/support/text_model.h"
 
 namespace onward {
