@@ -206,7 +206,8 @@ class Compiler {
             node, options_, plan_.opsets,
             [this](const std::string& name) { return ConstantAt(name); }, &names));
     ONWARD_ASSIGN_OR_RETURN(const std::vector<int> inputs, InputsOf(node, names));
-    builder_.AddLate(node, {}, std::move(control), inputs);
+    const Node& closed = control->node;
+    builder_.AddLate(closed, {}, control, inputs);
     return std::vector<Node>();
   }
 

@@ -89,12 +89,5 @@ TEST(Operators, OldSlopesOfPReluGoAlongTheChannels) {
             (std::vector<double>{-2, 2, -6, 4, -15, -18}));
 }
 
-TEST(Operators, ModelsOfSequencesAreRefusedByName) {
-  auto graph =
-      RunnableGraph(TextModel("g (seq(float[2]) s) => (seq(float[2]) t) { t = Identity(s) }"));
-  ASSERT_EQ(graph.status().code(), absl::StatusCode::kUnimplemented) << graph.status();
-  EXPECT_NE(graph.status().message().find("'s' is no tensor"), std::string::npos) << graph.status();
-}
-
 }  // namespace
 }  // namespace onward
