@@ -41,6 +41,8 @@ std::map<std::pair<std::string, std::string>, OperatorRow> Rows() {
     const FunctionDef* def = Functions().Find(key.second, key.first);
     if (def != nullptr && def->body) row.gradient = row.second = "body";
   }
+  // Run by the runtime itself, whatever their bodies hold.
+  for (const char* op : {"If", "Loop", "Scan"}) rows[{"", op}] = {{"runtime"}, {"all"}};
   for (const auto& [key, entry] : DefaultRules().all()) {
     OperatorRow& row = rows[key];
     // Gradients are graphs of operators with rules of their own.

@@ -14,6 +14,7 @@
 #include "core/graph/patterns/pattern.h"
 #include "core/graph/random.h"
 #include "core/graph/verify.h"
+#include "core/runtime/behind_data.h"
 #include "core/runtime/commit.h"
 #include "core/runtime/control/control.h"
 #include "core/runtime/evaluate.h"
@@ -29,7 +30,8 @@ namespace {
 
 // Folding a constant must never cost more than it saves.
 constexpr size_t kMaxFoldedBytes = size_t{64} << 20;
-constexpr int kMaxSegments = 1000;
+// Each plan looks at all that is left, so that a long chain of plans costs the square.
+constexpr int64_t kMostLooks = 1'000'000;
 
 class Compiler {
  public:
@@ -52,6 +54,13 @@ class Compiler {
                   [&](const NamedType& in) { return graph_.initializers.contains(in.name); });
     ReadThroughIdentities(&graph_);
     Prune(&graph_, needed);
+    rest_ = TakeNodesBehindData(options_, &graph_);
+    std::vector<std::string> here = needed;
+    for (const Node& node : rest_) {
+      of_rest_.insert(node.outputs.begin(), node.outputs.end());
+      for (std::string& name : AllInputs(node)) here.push_back(std::move(name));
+    }
+    keep_.insert(here.begin(), here.end());
     ONWARD_RETURN_IF_ERROR(InferConcreteTypes());
     FuseFollowers(keep_, &graph_);
     FuseBatchNormalization(keep_, &graph_);
@@ -60,9 +69,9 @@ class Compiler {
     }
     UpdateRowsOnly(keep_, &graph_);
     JoinPads(keep_, &graph_);
-    Prune(&graph_, needed);
+    Prune(&graph_, here);
     readers_.emplace(&graph_, keep_);
-    ONWARD_RETURN_IF_ERROR(AddSources(needed));
+    ONWARD_RETURN_IF_ERROR(AddSources(here));
     ONWARD_RETURN_IF_ERROR(AddNodes());
     if (rest_.empty()) {
       ONWARD_RETURN_IF_ERROR(AddOutputs(wanted));
@@ -362,14 +371,16 @@ class Compiler {
     rest->options = options_;
     rest->options.feeds.clear();
     rest->options.outputs = wanted;
-    if (++rest->options.segment > kMaxSegments) {
-      return absl::ResourceExhaustedError(absl::StrCat(
-          "more than ", kMaxSegments, " values in a row have shapes that only data can tell"));
+    rest->options.looked_at += static_cast<int64_t>(rest_.size());
+    if (rest->options.looked_at > kMostLooks) {
+      return absl::ResourceExhaustedError(
+          "too many values in a row have shapes that only data can tell");
     }
-    Graph& graph = rest->graph;
+    Graph graph;
     graph.name = graph_.name;
     graph.opsets = graph_.opsets;
     graph.nodes = std::move(rest_);
+    ONWARD_RETURN_IF_ERROR(SortNodes(&graph));
     absl::flat_hash_set<std::string> listed = {""};
     const auto hand_over = [&](const std::string& name) -> absl::Status {
       if (of_rest_.contains(name) || !listed.insert(name).second) return absl::OkStatus();
@@ -395,6 +406,7 @@ class Compiler {
     for (const auto& [variable, value] : options_.updates) {
       ONWARD_RETURN_IF_ERROR(hand_over(variable));
     }
+    rest->graph = std::make_shared<const Graph>(std::move(graph));
     plan_.rest = std::move(rest);
     return absl::OkStatus();
   }

@@ -19,7 +19,7 @@ std::vector<std::string> WantedOutputs(const Graph& graph, const CompileOptions&
 // The graph behind a plan that ends at values whose types only data can tell, fed with the
 // outputs of that plan.
 struct Continuation {
-  Graph graph;
+  std::shared_ptr<const Graph> graph;
   CompileOptions options;
 };
 

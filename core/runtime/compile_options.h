@@ -40,8 +40,8 @@ struct CompileOptions {
   std::optional<std::vector<std::string>> outputs;
   // Values whose elements must be finite, or nothing is assigned.
   std::vector<std::string> finite;
-  // How many plans there were before this one (Continuation).
-  int segment = 0;
+  // Nodes that were looked at for the plans before this one (Continuation).
+  int64_t looked_at = 0;
 };
 
 }  // namespace onward

@@ -34,6 +34,29 @@ void CopyBytes(const Tensor& from, Tensor* to) {
   });
 }
 
+size_t BytesOf(const Value& value) {
+  if (const Tensor* t = value.tensor()) return t->bytes();
+  size_t bytes = sizeof(Value);
+  if (const Sequence* s = value.sequence()) {
+    for (const Value& item : s->items) bytes += BytesOf(item);
+  }
+  return bytes;
+}
+
+// Sequences grow item by item, so most of the times only a large new item is a reason to
+// count.
+bool IsTooLarge(const Sequence& sequence, size_t limit) {
+  constexpr size_t kFew = 64, kLarge = size_t{1} << 20;
+  const size_t n = sequence.items.size();
+  if (n == 0 || (n > kFew && n % kFew != 0 && BytesOf(sequence.items.back()) < kLarge &&
+                 BytesOf(sequence.items.front()) < kLarge)) {
+    return false;
+  }
+  size_t bytes = 0;
+  for (const Value& item : sequence.items) bytes += sizeof(Value) + BytesOf(item);
+  return bytes > limit;
+}
+
 // " (nor are those of 2 other variables)"
 std::string Others(size_t count) {
   if (count == 0) return "";
@@ -180,6 +203,12 @@ absl::Status Executor::RunLate(const BoundStep& bound, const RunOptions& options
                                                   : bound.late->Run(call, options.random));
   for (int id : step.outputs) {
     if (id < 0) continue;
+    if (const Sequence* sequence = values_[id].sequence();
+        sequence != nullptr && IsTooLarge(*sequence, plan_->device->memory_limit())) {
+      return absl::ResourceExhaustedError(absl::StrCat(step.node.Describe(), ": a sequence of ",
+                                                       sequence->items.size(),
+                                                       " items does not fit into memory"));
+    }
     const Tensor* tensor = values_[id].tensor();
     tensors_[id] = tensor == nullptr ? Tensor() : *tensor;
   }

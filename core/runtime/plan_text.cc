@@ -32,7 +32,7 @@ std::string Plan::ToText() const {
         &text, "then, for the types of ",
         absl::StrJoin(outputs, ", ",
                       [](std::string* out, const auto& o) { absl::StrAppend(out, o.first); }),
-        ": ", rest->graph.nodes.size(), " nodes\n");
+        ": ", rest->graph->nodes.size(), " nodes\n");
   }
   absl::StrAppend(&text, "arena ", arena_bytes, " bytes, ", reorders, " reorders\n");
   return text;

@@ -25,9 +25,9 @@ bool FeedType::Matches(const Value& value) const {
   return held != nullptr && *held == value.type();
 }
 
-Program::Program(Graph graph, CompileOptions options)
+Program::Program(std::shared_ptr<const Graph> graph, CompileOptions options)
     : graph_(std::move(graph)), options_(std::move(options)) {
-  for (const NamedType& in : graph_.FeedInputs()) inputs_.push_back(in.name);
+  for (const NamedType& in : graph_->FeedInputs()) inputs_.push_back(in.name);
 }
 
 Executor* Program::Found(size_t entry) {
@@ -69,7 +69,7 @@ absl::StatusOr<Executor*> Program::Prepare(std::vector<FeedType> types) {
     const bool given = types[i].dtype != DType::kUndefined || types[i].held != nullptr;
     if (given) options.feeds[inputs_[i]] = types[i];
   }
-  ONWARD_ASSIGN_OR_RETURN(std::shared_ptr<const Plan> plan, Compile(graph_, options));
+  ONWARD_ASSIGN_OR_RETURN(std::shared_ptr<const Plan> plan, Compile(*graph_, options));
   if (entries_.size() >= kMaxCachedPlans) entries_.pop_back();
   try {
     entries_.insert(entries_.begin(),

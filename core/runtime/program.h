@@ -17,9 +17,9 @@ namespace onward {
 class Program {
  public:
   // `options.feeds` is filled per signature.
-  Program(Graph graph, CompileOptions options);
+  Program(std::shared_ptr<const Graph> graph, CompileOptions options);
 
-  const Graph& graph() const { return graph_; }
+  const Graph& graph() const { return *graph_; }
   // Names of the inputs, in the order that runs take them.
   const std::vector<std::string>& inputs() const { return inputs_; }
 
@@ -37,7 +37,7 @@ class Program {
   };
   Executor* Found(size_t entry);
 
-  Graph graph_;
+  std::shared_ptr<const Graph> graph_;
   CompileOptions options_;
   std::vector<std::string> inputs_;
   std::vector<Entry> entries_;  // the one used last comes first

@@ -16,7 +16,8 @@ class Session {
  public:
   // `options.feeds` is filled per signature.
   Session(Graph graph, CompileOptions options)
-      : program_(std::make_unique<Program>(std::move(graph), std::move(options))) {}
+      : program_(std::make_unique<Program>(std::make_shared<const Graph>(std::move(graph)),
+                                           std::move(options))) {}
 
   absl::StatusOr<TensorMap> Run(const TensorMap& feeds, Variables* variables,
                                 const RunOptions& options = {});

@@ -15,7 +15,7 @@ namespace onward {
 Body::Body(const Control& control, int which)
     : control_(control),
       body_(control.bodies[which]),
-      own_inputs_(static_cast<int>(body_.graph.inputs.size() - body_.captured.size())),
+      own_inputs_(static_cast<int>(body_.graph->inputs.size() - body_.captured.size())),
       program_(body_.graph, control.options) {}
 
 absl::StatusOr<absl::Span<const Value>> Body::Run(absl::Span<const Value* const> own,
@@ -27,7 +27,7 @@ absl::StatusOr<absl::Span<const Value>> Body::Run(absl::Span<const Value* const>
 }
 
 ValueType Body::OutputType(int i, absl::Span<const Value* const> own, const ValueCall& call) const {
-  Graph graph = body_.graph;
+  Graph graph = *body_.graph;
   for (size_t k = 0; k < graph.inputs.size(); ++k) {
     const Value* value = k < own.size() ? own[k] : call.inputs[body_.captured[k - own.size()]];
     if (value != nullptr) graph.inputs[k].type = value->type();

@@ -19,7 +19,7 @@ class Body {
 
   int inputs() const { return own_inputs_; }  // without the captured ones
   int outputs() const { return static_cast<int>(graph().outputs.size()); }
-  const Graph& graph() const { return body_.graph; }
+  const Graph& graph() const { return *body_.graph; }
 
   // Runs on `own` inputs and on what the step's call brings along.
   absl::StatusOr<absl::Span<const Value>> Run(absl::Span<const Value* const> own,

@@ -85,22 +85,24 @@ absl::StatusOr<std::shared_ptr<const Control>> CloseBodies(
   *inputs = node.inputs;
   ONWARD_ASSIGN_OR_RETURN(const std::vector<const Graph*> bodies, BodiesOf(node));
   for (const Graph* body : bodies) {
-    Control::Body closed{*body, {}};
-    closed.graph.opsets = opsets;
+    Control::Body closed;
+    Graph graph = *body;
+    graph.opsets = opsets;
     // Initializers of a body are constants, whatever is declared beside them.
-    std::erase_if(closed.graph.inputs,
-                  [&](const NamedType& in) { return closed.graph.initializers.contains(in.name); });
+    std::erase_if(graph.inputs,
+                  [&](const NamedType& in) { return graph.initializers.contains(in.name); });
     for (const std::string& name : CapturedValues(*body)) {
       if (const Tensor* value = constant(name)) {
-        closed.graph.initializers.emplace(name, *value);
+        graph.initializers.emplace(name, *value);
         continue;
       }
       auto at = std::find(inputs->begin() + static_cast<int64_t>(node.inputs.size()), inputs->end(),
                           name);
       closed.captured.push_back(static_cast<int>(at - inputs->begin()));
-      closed.graph.inputs.push_back({name, {}});
+      graph.inputs.push_back({name, {}});
       if (at == inputs->end()) inputs->push_back(name);
     }
+    closed.graph = std::make_shared<const Graph>(std::move(graph));
     control->bodies.push_back(std::move(closed));
   }
   return control;

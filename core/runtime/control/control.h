@@ -17,10 +17,10 @@ namespace onward {
 
 struct Control {
   struct Body {
-    Graph graph;                // its inputs: its own, then the captured ones
-    std::vector<int> captured;  // where the latter are among the inputs of the step
+    std::shared_ptr<const Graph> graph;  // its inputs: its own, then the captured ones
+    std::vector<int> captured;           // where the latter are among the inputs of the step
   };
-  Node node;  // without outputs that nobody wants and the bodies need not compute
+  Node node;                 // without outputs that nobody wants and the bodies need not compute
   std::vector<Body> bodies;  // then and else, or the only one
   CompileOptions options;    // of the bodies
 };

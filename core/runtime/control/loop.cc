@@ -49,6 +49,10 @@ class Loop : public ControlFlow {
     std::vector<const Value*> own(body_.inputs());
     RunOptions run = options;
     for (int64_t i = 0; i < most && condition; ++i) {
+      // A body may have no step that asks.
+      if (options.cancel != nullptr && options.cancel->load(std::memory_order_relaxed)) {
+        return absl::CancelledError("stopped");
+      }
       PointAt(i, condition, carried, &own);
       SetIteration(options, i, &run);
       ONWARD_ASSIGN_OR_RETURN(absl::Span<const Value> results, body_.Run(own, call, run));
