@@ -127,7 +127,7 @@ struct Command {
   // read. May be empty.
   std::function<absl::Status(const Args&)> check = nullptr;
   // The exit code (0 done, 1 the answer is no); an error means exit code 2.
-  std::function<absl::StatusOr<int>(const Args&)> run;
+  std::function<absl::StatusOr<int>(const Args&)> run = nullptr;
 };
 
 absl::StatusOr<Args> ParseArgs(const Command& command, absl::Span<const std::string> words);

@@ -203,9 +203,17 @@ class OnnxOperators : public OperatorSet {
                                  def->shape_only.end();
   }
 
+  const FunctionTraits* Traits(const Node& node) const override {
+    if (node.domain.empty() || library_ == nullptr) return nullptr;
+    const FunctionDef* def = library_->Find(node);
+    return def == nullptr ? nullptr : &def->traits;
+  }
+
   int SinceVersion(const Node& node, const std::map<std::string, int>& opsets) const override {
     const onnx::OpSchema* schema = FindSchema(node, opsets);
-    return schema == nullptr ? 0 : schema->since_version();
+    if (schema != nullptr) return schema->since_version();
+    const FunctionDef* def = library_ == nullptr ? nullptr : library_->Find(node);
+    return def == nullptr ? 0 : def->since;
   }
 
  private:
