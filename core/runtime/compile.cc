@@ -57,7 +57,7 @@ class Compiler {
     if (options_.device->kernels().Find("MaxPoolWinners", kOnwardDomain) != nullptr) {
       KeepWinnersOfPools(keep_, &graph_);
     }
-    UpdateRowsOnly(keep_, &graph_);
+    UpdateRowsOnly(keep_, *options_.operators, &graph_);
     JoinPads(keep_, &graph_);
     Prune(&graph_, needed);
     readers_.emplace(&graph_, keep_);

@@ -145,7 +145,7 @@ TEST_P(Fusion, BodiesSayTheSame) {
   ASSERT_TRUE(InferTypes(&joined, DefaultEnvironment().operators()).ok());
   FuseFollowers({}, &joined);
   FuseBatchNormalization({}, &joined);
-  UpdateRowsOnly({}, &joined);
+  UpdateRowsOnly({}, DefaultEnvironment().operators(), &joined);
   JoinPads({}, &joined);
   const TensorMap values = OneByOne(joined, feeds);
   TensorMap results;
