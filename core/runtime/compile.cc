@@ -21,6 +21,7 @@
 #include "core/runtime/place.h"
 #include "core/runtime/pointwise.h"
 #include "core/runtime/recompute.h"
+#include "core/runtime/unknown_operators.h"
 
 namespace onward {
 namespace {
@@ -51,6 +52,7 @@ class Compiler {
                   [&](const NamedType& in) { return graph_.initializers.contains(in.name); });
     ReadThroughIdentities(&graph_);
     Prune(&graph_, needed);
+    ONWARD_RETURN_IF_ERROR(CheckOperatorsKnown(graph_, *options_.operators, *options_.device));
     ONWARD_RETURN_IF_ERROR(InferConcreteTypes());
     FuseFollowers(keep_, &graph_);
     FuseBatchNormalization(keep_, &graph_);
