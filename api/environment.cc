@@ -14,12 +14,15 @@ Environment& Environment::operator=(Environment&&) noexcept = default;
 Environment::~Environment() = default;
 
 Result<Environment> Environment::Make(const EnvironmentOptions& options) {
-  return Guarded([&]() -> Result<Environment> {
-    auto impl = std::make_shared<Impl>();
-    impl->environment = onward::Environment::Make(
-        {.exact_convolutions = options.exact_convolutions, .memory_limit = options.memory_limit});
-    return Environment(std::move(impl));
-  });
+  return Converted<Environment>(
+      [&] {
+        return onward::Environment::Make({.exact_convolutions = options.exact_convolutions,
+                                          .memory_limit = options.memory_limit,
+                                          .plugins = options.plugins});
+      },
+      [](std::unique_ptr<const onward::Environment> made) {
+        return Environment(std::make_shared<const Impl>(Impl{std::move(made)}));
+      });
 }
 
 const onward::Environment& Access::FromEnvironment(const Environment& environment) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/compute_flags.h"
 
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -35,20 +36,30 @@ absl::StatusOr<size_t> ReadSize(const std::string& text) {
   return static_cast<size_t>(number * static_cast<double>(factor));
 }
 
+Flag PluginFlag() {
+  return Flag::Value("plugin", "LIB.so", "a shared library that adds operators")
+      .Names(FlagNames::kLibrary)
+      .Repeated();
+}
+
 absl::StatusOr<EnvironmentOptions> ReadOptions(const Args& args) {
   EnvironmentOptions options;
   if (args.Has("memory-limit")) {
     ONWARD_ASSIGN_OR_RETURN(options.memory_limit, ReadSize(args.String("memory-limit")));
   }
   options.exact_convolutions = args.Has("exact-conv");
+  options.plugins = args.All("plugin");
   return options;
 }
 
 }  // namespace
 
 Command InEnvironment(Command command, RunIn run) {
+  command.flags.push_back(PluginFlag());
   command.run = [run = std::move(run)](const Args& args) -> absl::StatusOr<int> {
-    return run(args, *Environment::Make({}));
+    ONWARD_ASSIGN_OR_RETURN(const std::unique_ptr<const Environment> environment,
+                            Environment::Make({.plugins = args.All("plugin")}));
+    return run(args, *environment);
   };
   return command;
 }
@@ -60,6 +71,7 @@ Command Computing(Command command, RunIn run) {
   command.flags.push_back(
       Flag::Value("memory-limit", "SIZE",
                   "bytes a run may use, as in 500M or 2G; values are computed again to fit"));
+  command.flags.push_back(PluginFlag());
   command.check = [check = std::move(command.check)](const Args& args) -> absl::Status {
     ONWARD_RETURN_IF_ERROR(ReadOptions(args).status());
     return check ? check(args) : absl::OkStatus();
@@ -67,7 +79,9 @@ Command Computing(Command command, RunIn run) {
   command.run = [run = std::move(run)](const Args& args) -> absl::StatusOr<int> {
     ONWARD_ASSIGN_OR_RETURN(const EnvironmentOptions options, ReadOptions(args));
     if (args.Has("threads")) SetThreads(args.SmallInt("threads"));
-    return run(args, *Environment::Make(options));
+    ONWARD_ASSIGN_OR_RETURN(const std::unique_ptr<const Environment> environment,
+                            Environment::Make(options));
+    return run(args, *environment);
   };
   return command;
 }

@@ -14,9 +14,9 @@ namespace onward {
 // Command::run of a command that works on operators.
 using RunIn = std::function<absl::StatusOr<int>(const Args&, const Environment&)>;
 
-// The command, run in an environment of its own.
+// The command, run in an environment of its own: with --plugin.
 Command InEnvironment(Command command, RunIn run);
-// Likewise for one that computes: with --threads, --exact-conv and --memory-limit.
+// Likewise for one that computes: also with --threads, --exact-conv and --memory-limit.
 Command Computing(Command command, RunIn run);
 
 }  // namespace onward

@@ -38,7 +38,13 @@ std::map<std::pair<std::string, std::string>, OperatorRow> Rows(const Environmen
     }
     // A function is differentiated through what it is made of.
     const FunctionDef* def = environment.functions().Find(key.second, key.first);
-    if (def != nullptr && def->body) row.gradient = row.second = "body";
+    if (def != nullptr && (def->body || def->function)) row.gradient = row.second = "body";
+  }
+  // What plugins define by a body alone.
+  for (const auto& [key, def] : environment.functions().all()) {
+    if (def.function == nullptr) continue;
+    OperatorRow& row = rows[{key.domain, key.name}];
+    if (row.gradient == "-") row.gradient = row.second = "body";
   }
   for (const auto& [key, entry] : environment.rules().all()) {
     OperatorRow& row = rows[key];

@@ -7,7 +7,10 @@
 
 #include <cstddef>
 #include <memory>
+#include <string>
+#include <vector>
 
+#include "absl/status/statusor.h"
 #include "autograd/rule.h"
 #include "core/device/kernel.h"
 #include "core/graph/function_library.h"
@@ -16,18 +19,20 @@
 namespace onward {
 
 struct EnvironmentOptions {
-  bool exact_convolutions = false;  // CpuOptions
-  size_t memory_limit = 0;          // CpuOptions
+  bool exact_convolutions = false;        // CpuOptions
+  size_t memory_limit = 0;                // CpuOptions
+  std::vector<std::string> plugins = {};  // shared libraries (onward/plugin.h), in order
 };
 
 class Environment {
  public:
-  static std::unique_ptr<const Environment> Make(const EnvironmentOptions& options);
+  // Errors are those of plugins.
+  static absl::StatusOr<std::unique_ptr<const Environment>> Make(const EnvironmentOptions& options);
 
   Environment(const Environment&) = delete;
   Environment& operator=(const Environment&) = delete;
 
-  // What gradients and optimizers call.
+  // What gradients and optimizers call, and what plugins add.
   const FunctionLibrary& functions() const { return functions_; }
   // The standard's operators and those functions.
   const OperatorSet& operators() const { return *operators_; }

@@ -9,19 +9,23 @@
 
 #include <cstddef>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "onward/status.h"
 
 namespace onward::api {
 
 struct EnvironmentOptions {
-  bool exact_convolutions = false;  // no convolution algorithm that rounds more (Winograd)
-  size_t memory_limit = 0;          // bytes a run may use; 0: three quarters of the memory
+  bool exact_convolutions = false;        // no convolution algorithm that rounds more (Winograd)
+  size_t memory_limit = 0;                // bytes a run may use; 0: three quarters of the memory
+  std::vector<std::string> plugins = {};  // shared libraries that add operators (plugin.h)
 };
 
 class Environment {
  public:
   Environment();  // what Onward knows by itself, with the usual choices
+  // An error where a plugin cannot be loaded; it names the plugin.
   static Result<Environment> Make(const EnvironmentOptions& options);
 
   Environment(const Environment& other);

@@ -38,7 +38,12 @@ std::vector<Room> Rooms() {
       {"autograd", {"core/base", "core/tensor", "core/graph"}},
       {"losses", {"core/base", "core/tensor", "core/graph"}},
       {"optimizers", {"core/base", "core/tensor", "core/graph"}},
-      {"environment", environment},
+      {"environment",
+       [&] {
+         std::set<std::string> rooms = environment;
+         rooms.insert("include/onward");  // plugin.h
+         return rooms;
+       }()},
       {"training_info", training},
       {"data", {"core/base", "core/tensor"}},
       {"trainer", program},

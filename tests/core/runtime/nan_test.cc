@@ -294,7 +294,7 @@ TEST_P(NanInFusedSteps, Show) {
   Problem problem(row.text);
   const Results usual = problem.Run("", /*wide=*/true);
   const std::unique_ptr<const Environment> exactly =
-      Environment::Make({.exact_convolutions = true});
+      *Environment::Make({.exact_convolutions = true});
   int nans = 0;
   for (auto& [name, tensor] : problem.values) {
     for (const int64_t at : std::set<int64_t>{0, tensor.elements() / 2, tensor.elements() - 1}) {

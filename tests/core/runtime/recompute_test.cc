@@ -63,7 +63,7 @@ struct Outcome {
 
 Outcome ThreeSteps(size_t limit) {
   Outcome out;
-  out.environment = Environment::Make({.memory_limit = limit});
+  out.environment = *Environment::Make({.memory_limit = limit});
   out.model = Open(DeepModel(), *out.environment);
   const TensorMap feeds = {{"x", Input()}};
   auto executor = out.model->PrepareStep(0, feeds, {"loss"});
@@ -90,7 +90,7 @@ TEST(Recompute, GivesTheSameBits) {
 }
 
 TEST(Recompute, SaysWhatWouldBeNeeded) {
-  const std::unique_ptr<const Environment> small = Environment::Make({.memory_limit = 20000});
+  const std::unique_ptr<const Environment> small = *Environment::Make({.memory_limit = 20000});
   auto model = Open(DeepModel(), *small);
   auto step = model->Step({{"x", Input()}}, {"loss"});
   ASSERT_FALSE(step.ok());
