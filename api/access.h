@@ -14,6 +14,8 @@
 #include "absl/status/statusor.h"
 #include "core/onnx_io/model.h"
 #include "core/runtime/session.h"
+#include "environment/environment.h"
+#include "onward/environment.h"
 #include "onward/model.h"
 #include "onward/status.h"
 #include "onward/tensor.h"
@@ -37,6 +39,10 @@ struct Model::Impl {
   onward::Model model;
 };
 
+struct Environment::Impl {
+  std::unique_ptr<const onward::Environment> environment;
+};
+
 // What the interface's classes show to these sources alone.
 struct Access {
   static Tensor ToTensor(onward::Tensor tensor);
@@ -45,6 +51,8 @@ struct Access {
   static onward::Value FromValue(const Value& value);
   static Model ToModel(onward::Model model);
   static const onward::Model& FromModel(const Model& model);
+  // Lives as long as `environment` or a copy of it.
+  static const onward::Environment& FromEnvironment(const Environment& environment);
 };
 
 Status ToStatus(const absl::Status& status);

@@ -6,13 +6,12 @@
 #include "absl/strings/str_cat.h"
 #include "api/access.h"
 #include "core/base/status.h"
-#include "core/device/cpu.h"
-#include "training_info/library.h"
 #include "training_info/lower.h"
 
 namespace onward::api {
 
 struct InferenceSession::Impl {
+  Environment environment;  // which the session refers to
   std::string path;
   std::vector<NamedType> feeds;
   std::vector<ValueInfo> inputs, outputs;
@@ -29,18 +28,20 @@ InferenceSession::~InferenceSession() = default;
 const std::vector<ValueInfo>& InferenceSession::inputs() const { return impl_->inputs; }
 const std::vector<ValueInfo>& InferenceSession::outputs() const { return impl_->outputs; }
 
-Result<InferenceSession> InferenceSession::Create(const Model& model) {
+Result<InferenceSession> InferenceSession::Create(const Model& model,
+                                                  const Environment& environment) {
   return Converted<InferenceSession>(
       [&]() -> absl::StatusOr<std::unique_ptr<Impl>> {
-        ONWARD_RETURN_IF_ERROR(CpuDevice().Usable());
-        ONWARD_ASSIGN_OR_RETURN(Graph graph, RunnableGraph(Access::FromModel(model)));
+        const onward::Environment& own = Access::FromEnvironment(environment);
+        ONWARD_RETURN_IF_ERROR(own.cpu().Usable());
+        ONWARD_ASSIGN_OR_RETURN(Graph graph, RunnableGraph(Access::FromModel(model), own));
         CompileOptions options;
-        options.device = &CpuDevice();
-        options.operators = &Operators();
+        options.device = &own.cpu();
+        options.operators = &own.operators();
         std::vector<NamedType> feeds = graph.FeedInputs();
         std::vector<ValueInfo> inputs = ToInfos(feeds), outputs = ToInfos(graph.outputs);
-        return std::unique_ptr<Impl>(new Impl{model.path(), std::move(feeds), std::move(inputs),
-                                              std::move(outputs),
+        return std::unique_ptr<Impl>(new Impl{environment, model.path(), std::move(feeds),
+                                              std::move(inputs), std::move(outputs),
                                               Session(std::move(graph), std::move(options))});
       },
       [](std::unique_ptr<Impl> impl) { return InferenceSession(std::move(impl)); });

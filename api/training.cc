@@ -6,13 +6,13 @@
 #include "absl/strings/str_cat.h"
 #include "api/access.h"
 #include "core/base/status.h"
-#include "core/device/cpu.h"
 #include "training_info/export.h"
 #include "training_info/step.h"
 
 namespace onward::api {
 
 struct TrainingSession::Impl {
+  Environment environment;  // which the model refers to
   std::unique_ptr<TrainingModel> training;
   std::vector<ValueInfo> inputs;
 
@@ -30,14 +30,16 @@ TrainingSession::TrainingSession(TrainingSession&&) noexcept = default;
 TrainingSession& TrainingSession::operator=(TrainingSession&&) noexcept = default;
 TrainingSession::~TrainingSession() = default;
 
-Result<TrainingSession> TrainingSession::Create(const Model& model) {
+Result<TrainingSession> TrainingSession::Create(const Model& model,
+                                                const Environment& environment) {
   return Converted<TrainingSession>(
       [&]() -> absl::StatusOr<std::unique_ptr<Impl>> {
-        ONWARD_RETURN_IF_ERROR(CpuDevice().Usable());
+        const onward::Environment& own = Access::FromEnvironment(environment);
+        ONWARD_RETURN_IF_ERROR(own.cpu().Usable());
         ONWARD_ASSIGN_OR_RETURN(std::unique_ptr<TrainingModel> training,
-                                TrainingModel::Create(Access::FromModel(model), CpuDevice()));
+                                TrainingModel::Create(Access::FromModel(model), own));
         std::vector<ValueInfo> inputs = ToInfos(training->StepInputs());
-        return std::unique_ptr<Impl>(new Impl{std::move(training), std::move(inputs)});
+        return std::unique_ptr<Impl>(new Impl{environment, std::move(training), std::move(inputs)});
       },
       [](std::unique_ptr<Impl> impl) { return TrainingSession(std::move(impl)); });
 }

@@ -34,11 +34,12 @@ namespace onward {
 // What the value of a flag names. Checks that all commands share go by it (paths.h).
 enum class FlagNames {
   kNoFile,
-  kModel,   // a file that is read
-  kData,    // a data spec
-  kTensor,  // NAME=FILE, or a literal
-  kResult,  // a file that is written whole
-  kLog,     // a file that grows
+  kModel,    // a file that is read
+  kData,     // a data spec
+  kTensor,   // NAME=FILE, or a literal
+  kLibrary,  // a shared library that is loaded
+  kResult,   // a file that is written whole
+  kLog,      // a file that grows
 };
 
 struct Flag {
@@ -127,7 +128,7 @@ struct Command {
   // read. May be empty.
   std::function<absl::Status(const Args&)> check = nullptr;
   // The exit code (0 done, 1 the answer is no); an error means exit code 2.
-  std::function<absl::StatusOr<int>(const Args&)> run;
+  std::function<absl::StatusOr<int>(const Args&)> run = nullptr;
 };
 
 absl::StatusOr<Args> ParseArgs(const Command& command, absl::Span<const std::string> words);

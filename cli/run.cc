@@ -4,12 +4,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "cli/commands.h"
+#include "cli/compute_flags.h"
 #include "cli/tensor_args.h"
 #include "cli/write_checked.h"
 #include "core/base/status.h"
-#include "core/device/cpu.h"
 #include "trainer/report/jsonl.h"
-#include "training_info/library.h"
 #include "training_info/lower.h"
 #include "training_info/step.h"
 
@@ -63,10 +62,10 @@ std::vector<std::string> NamedFiles(const Args& args) {
   return files;
 }
 
-absl::StatusOr<int> RunRun(const Args& args) {
+absl::StatusOr<int> RunRun(const Args& args, const Environment& environment) {
   WatchInterrupts();
   ONWARD_ASSIGN_OR_RETURN(Model model, ReadModel(args.Argument("MODEL")));
-  ONWARD_ASSIGN_OR_RETURN(Graph graph, RunnableGraph(model));
+  ONWARD_ASSIGN_OR_RETURN(Graph graph, RunnableGraph(model, environment));
   ONWARD_ASSIGN_OR_RETURN(ValueMap feeds,
                           ParseValueArguments(args.All("input"), graph.FeedInputs(), graph.inputs));
   // An initializer that is an input too may be overridden.
@@ -83,8 +82,8 @@ absl::StatusOr<int> RunRun(const Args& args) {
     ONWARD_RETURN_IF_ERROR(CheckFeed(in, it->second));
   }
   CompileOptions options;
-  options.device = &CpuDevice();
-  options.operators = &Operators();
+  options.device = &environment.cpu();
+  options.operators = &environment.operators();
   Session session(std::move(graph), options);
   RunOptions run;
   run.cancel = &Interrupted();
@@ -96,11 +95,11 @@ absl::StatusOr<int> RunRun(const Args& args) {
   return 0;
 }
 
-absl::StatusOr<int> RunStep(const Args& args) {
+absl::StatusOr<int> RunStep(const Args& args, const Environment& environment) {
   WatchInterrupts();
   ONWARD_ASSIGN_OR_RETURN(Model model, ReadModel(args.Argument("MODEL")));
   ONWARD_ASSIGN_OR_RETURN(std::unique_ptr<TrainingModel> training,
-                          TrainingModel::Create(std::move(model), CpuDevice()));
+                          TrainingModel::Create(std::move(model), environment));
   const int entry = args.Has("entry") ? args.SmallInt("entry") : -1;
   if (entry >= training->entries()) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -134,44 +133,45 @@ absl::StatusOr<int> RunStep(const Args& args) {
 }  // namespace
 
 Command RunCommand() {
-  return {
-      .name = "run",
-      .summary = "runs the inference graph on given tensors",
-      .arguments = {{"MODEL", "an .onnx file"}},
-      .flags = {Flag::Value("input", "NAME=FILE",
-                            "an input: .npy, .pb (TensorProto, SequenceProto, ...) or a literal")
-                    .Short('i')
-                    .Names(FlagNames::kTensor)
-                    .Repeated(),
-                Flag::Value("output-dir", "DIR",
-                            "write each output as DIR/<output>.npy (.pb if no tensor)"),
-                Flag::Switch("json", "print one JSON object per output")},
-      .example = "onward run model.onnx --input x=x.npy --output-dir out",
-      .run = RunRun};
+  return Computing(
+      {.name = "run",
+       .summary = "runs the inference graph on given values",
+       .arguments = {{"MODEL", "an .onnx file"}},
+       .flags = {Flag::Value("input", "NAME=FILE",
+                             "an input: .npy, .pb (TensorProto, SequenceProto, ...) or a literal")
+                     .Short('i')
+                     .Names(FlagNames::kTensor)
+                     .Repeated(),
+                 Flag::Value("output-dir", "DIR",
+                             "write each output as DIR/<output>.npy (.pb if no tensor)"),
+                 Flag::Switch("json", "print one JSON object per output")},
+       .example = "onward run model.onnx --input x=x.npy --output-dir out"},
+      RunRun);
 }
 
 Command StepCommand() {
-  return {
-      .name = "step",
-      .summary = "runs training steps exactly as the file's training_info says",
-      .arguments = {{"MODEL", "an .onnx file with training_info"}},
-      .flags = {Flag::Value("input", "NAME=FILE", "an input of the training graph")
-                    .Short('i')
-                    .Names(FlagNames::kTensor)
-                    .Repeated(),
-                Flag::Count("n", "N", "how many steps", 0).Short('n').Default("1"),
-                Flag::Count("entry", "K", "run this entry only (from 0); all in order otherwise", 0,
-                            kMostEntries),
-                Flag::Switch("initialize", "run the initialization graphs first"),
-                Flag::Value("output", "OUT", "write the model with its updated initializers")
-                    .Short('o')
-                    .Names(FlagNames::kResult),
-                OverwriteFlag(),
-                Flag::Value("output-dir", "DIR",
-                            "write the last step's outputs as DIR/<output>.npy"),
-                Flag::Switch("json", "print one JSON object per output")},
-      .example = "onward step trainable.onnx --input x=x.npy --input label=y.npy -n 10 -o out.onnx",
-      .run = RunStep};
+  return Computing(
+      {.name = "step",
+       .summary = "runs training steps exactly as the file's training_info says",
+       .arguments = {{"MODEL", "an .onnx file with training_info"}},
+       .flags = {Flag::Value("input", "NAME=FILE", "an input of the training graph")
+                     .Short('i')
+                     .Names(FlagNames::kTensor)
+                     .Repeated(),
+                 Flag::Count("n", "N", "how many steps", 0).Short('n').Default("1"),
+                 Flag::Count("entry", "K", "run this entry only (from 0); all in order otherwise",
+                             0, kMostEntries),
+                 Flag::Switch("initialize", "run the initialization graphs first"),
+                 Flag::Value("output", "OUT", "write the model with its updated initializers")
+                     .Short('o')
+                     .Names(FlagNames::kResult),
+                 OverwriteFlag(),
+                 Flag::Value("output-dir", "DIR",
+                             "write the last step's outputs as DIR/<output>.npy"),
+                 Flag::Switch("json", "print one JSON object per output")},
+       .example =
+           "onward step trainable.onnx --input x=x.npy --input label=y.npy -n 10 -o out.onnx"},
+      RunStep);
 }
 
 }  // namespace onward

@@ -12,13 +12,12 @@
 #include "absl/strings/str_format.h"
 #include "cli/commands.h"
 #include "cli/compare_tensors.h"
+#include "cli/compute_flags.h"
 #include "core/base/status.h"
-#include "core/device/cpu.h"
 #include "core/onnx_io/model.h"
 #include "core/onnx_io/value_file.h"
 #include "core/runtime/session.h"
 #include "trainer/report/jsonl.h"
-#include "training_info/library.h"
 #include "training_info/lower.h"
 
 namespace onward {
@@ -64,7 +63,8 @@ size_t CountNumbered(const fs::path& folder, const std::string& stem) {
   return count;
 }
 
-absl::Status RunDataSet(const Graph& graph, const fs::path& folder, const Tolerance& tolerance) {
+absl::Status RunDataSet(const Graph& graph, const fs::path& folder, const Tolerance& tolerance,
+                        const Environment& environment) {
   Graph copy = graph;
   // Inputs in order: those without initializer, or all of them where there are as many files.
   std::vector<NamedType> names = copy.FeedInputs();
@@ -78,8 +78,8 @@ absl::Status RunDataSet(const Graph& graph, const fs::path& folder, const Tolera
     copy.initializers.erase(names[i].name);
   }
   CompileOptions options;
-  options.device = &CpuDevice();
-  options.operators = &Operators();
+  options.device = &environment.cpu();
+  options.operators = &environment.operators();
   const std::vector<NamedType> outputs = copy.outputs;
   Session session(std::move(copy), options);
   ONWARD_ASSIGN_OR_RETURN(ValueMap results, session.RunValues(feeds, nullptr));
@@ -95,7 +95,8 @@ absl::Status RunDataSet(const Graph& graph, const fs::path& folder, const Tolera
   return absl::OkStatus();
 }
 
-CaseResult RunCase(const fs::path& folder, Tolerance tolerance, bool overridden) {
+CaseResult RunCase(const fs::path& folder, Tolerance tolerance, bool overridden,
+                   const Environment& environment) {
   CaseResult result{folder.filename().string(), "pass", "", ""};
   auto conclude = [&](const absl::Status& status) {
     const bool differs = status.code() == absl::StatusCode::kOutOfRange;
@@ -110,7 +111,7 @@ CaseResult RunCase(const fs::path& folder, Tolerance tolerance, bool overridden)
   }
   auto model = ReadModel((folder / "model.onnx").string());
   if (!model.ok()) return conclude(model.status());
-  auto graph = RunnableGraph(*model);
+  auto graph = RunnableGraph(*model, environment);
   if (auto raw = InferenceGraph(*model); raw.ok())
     result.op = raw->nodes.empty()       ? ""
                 : raw->nodes.size() == 1 ? raw->nodes[0].op_type
@@ -118,7 +119,8 @@ CaseResult RunCase(const fs::path& folder, Tolerance tolerance, bool overridden)
   if (!graph.ok()) return conclude(graph.status());
   int sets = 0;
   for (int k = 0; fs::is_directory(folder / absl::StrCat("test_data_set_", k)); ++k, ++sets) {
-    if (absl::Status s = RunDataSet(*graph, folder / absl::StrCat("test_data_set_", k), tolerance);
+    if (absl::Status s =
+            RunDataSet(*graph, folder / absl::StrCat("test_data_set_", k), tolerance, environment);
         !s.ok())
       return conclude(s);
   }
@@ -149,7 +151,7 @@ absl::StatusOr<std::vector<fs::path>> FindCases(const std::vector<std::string>& 
   return cases;
 }
 
-absl::StatusOr<int> RunScore(const Args& args) {
+absl::StatusOr<int> RunScore(const Args& args, const Environment& environment) {
   WatchInterrupts();
   ONWARD_ASSIGN_OR_RETURN(std::vector<fs::path> cases, FindCases(args.Arguments("DIR")));
   Tolerance tolerance{kOfficialRtol, kOfficialAtol};
@@ -161,7 +163,7 @@ absl::StatusOr<int> RunScore(const Args& args) {
   int passed = 0, failed = 0;
   for (const fs::path& folder : cases) {
     if (Interrupted()) return absl::CancelledError("stopped");
-    const CaseResult r = RunCase(folder, tolerance, overridden);
+    const CaseResult r = RunCase(folder, tolerance, overridden, environment);
     const bool pass = r.result == "pass";
     (pass ? passed : failed) += 1;
     (pass ? by_op[r.op].first : by_op[r.op].second) += 1;
@@ -189,15 +191,17 @@ absl::StatusOr<int> RunScore(const Args& args) {
 }  // namespace
 
 Command ScoreCommand() {
-  return {
-      .name = "score",
-      .summary = "runs cases in the ONNX backend-test layout",
-      .arguments = {{"DIR", "folders of case folders (model.onnx, test_data_set_k)", false, true}},
-      .flags = {Flag::Number("rtol", "R", "relative tolerance instead of the official one", 0, 1e9),
-                Flag::Number("atol", "A", "absolute tolerance instead of the official one", 0, 1e9),
-                Flag::Switch("json", "print one JSON object per case")},
-      .example = "onward score onnx/backend/test/data/node",
-      .run = RunScore};
+  return Computing(
+      {.name = "score",
+       .summary = "runs cases in the ONNX backend-test layout",
+       .arguments = {{"DIR", "folders of case folders (model.onnx, test_data_set_k)", false, true}},
+       .flags = {Flag::Number("rtol", "R", "relative tolerance instead of the official one", 0,
+                              1e9),
+                 Flag::Number("atol", "A", "absolute tolerance instead of the official one", 0,
+                              1e9),
+                 Flag::Switch("json", "print one JSON object per case")},
+       .example = "onward score onnx/backend/test/data/node"},
+      RunScore);
 }
 
 }  // namespace onward

@@ -10,9 +10,9 @@
 #include "absl/strings/str_join.h"
 #include "cli/author_flags.h"
 #include "cli/commands.h"
+#include "cli/compute_flags.h"
 #include "core/base/parallel.h"
 #include "core/base/status.h"
-#include "core/device/cpu.h"
 #include "trainer/report/jsonl.h"
 #include "trainer/run/class_labels.h"
 #include "trainer/run/loop.h"
@@ -37,7 +37,7 @@ int64_t StoredNumber(const Model& model, const char* key, int64_t otherwise) {
 
 // A trainable model: the file's own, or made so with the flags.
 absl::StatusOr<Model> TrainableModel(const Args& args, const Dataset& data, int64_t batch,
-                                     Model model) {
+                                     Model model, const Environment& environment) {
   if (model.has_training()) return model;
   AuthorOptions options;
   ONWARD_ASSIGN_OR_RETURN(Graph graph, InferenceGraph(model));
@@ -52,7 +52,7 @@ absl::StatusOr<Model> TrainableModel(const Args& args, const Dataset& data, int6
   options.free_batch = fixed > 0 && fixed != batch;
   // A new head is one for other classes.
   if (args.Has("head")) StoreClasses({}, &model);
-  ONWARD_ASSIGN_OR_RETURN(AuthorResult result, MakeTrainable(model, options));
+  ONWARD_ASSIGN_OR_RETURN(AuthorResult result, MakeTrainable(model, options, environment));
   if (!args.Has("quiet")) {
     for (const std::string& note : result.notes) std::cerr << "note: " << note << "\n";
     if (const std::string note = TwiceNote(model, options); !note.empty())
@@ -176,7 +176,7 @@ absl::Status CheckTrainFlags(const Args& args) {
   return CheckAuthorFlags(args);
 }
 
-absl::StatusOr<int> RunTrain(const Args& args) {
+absl::StatusOr<int> RunTrain(const Args& args, const Environment& environment) {
   WatchInterrupts();
   OutliveReaders();
   const std::string output = args.String("output");
@@ -213,9 +213,10 @@ absl::StatusOr<int> RunTrain(const Args& args) {
                                                    "' began; leave --no-shuffle out"));
   }
   if (model.has_training() && !args.Has("quiet")) NoteUnusedFlags(args, model);
-  ONWARD_ASSIGN_OR_RETURN(model, TrainableModel(args, *data, options.batch, std::move(model)));
+  ONWARD_ASSIGN_OR_RETURN(
+      model, TrainableModel(args, *data, options.batch, std::move(model), environment));
   ONWARD_ASSIGN_OR_RETURN(std::unique_ptr<TrainingModel> training,
-                          TrainingModel::Create(std::move(model), CpuDevice()));
+                          TrainingModel::Create(std::move(model), environment));
   ONWARD_RETURN_IF_ERROR(FitBatch(args, *training, &options));
   if (!resume) training->set_random({options.seed, 0});
   if (args.Has("initialize")) ONWARD_RETURN_IF_ERROR(training->Initialize());
@@ -246,12 +247,12 @@ absl::Status CheckEvalFlags(const Args& args) {
   return args.Has("loss") ? ParseLoss(args.String("loss")).status() : absl::OkStatus();
 }
 
-absl::StatusOr<int> RunEval(const Args& args) {
+absl::StatusOr<int> RunEval(const Args& args, const Environment& environment) {
   WatchInterrupts();
   ONWARD_ASSIGN_OR_RETURN(Model model, ReadModel(args.Argument("MODEL")));
   ONWARD_ASSIGN_OR_RETURN(std::shared_ptr<const Dataset> data,
                           OpenData(args.String("data"), Split::kTest));
-  ONWARD_ASSIGN_OR_RETURN(Graph graph, RunnableGraph(model));
+  ONWARD_ASSIGN_OR_RETURN(Graph graph, RunnableGraph(model, environment));
   EvaluateOptions options;
   options.output =
       args.Has("train-output") ? args.String("train-output") : model.Metadata(kMetaOutput);
@@ -262,7 +263,7 @@ absl::StatusOr<int> RunEval(const Args& args) {
     ONWARD_ASSIGN_OR_RETURN(options.loss, ParseLoss(args.String("loss")));
   }
   ONWARD_ASSIGN_OR_RETURN(std::unique_ptr<Evaluator> evaluator,
-                          Evaluator::Create(std::move(graph), data, options));
+                          Evaluator::Create(std::move(graph), data, options, environment));
   if (!evaluator->note().empty()) std::cerr << "note: " << evaluator->note() << "\n";
   ONWARD_ASSIGN_OR_RETURN(Evaluation e, evaluator->Run(nullptr, &Interrupted()));
   const bool classes = !std::isnan(e.accuracy);
@@ -318,34 +319,35 @@ Command TrainCommand() {
       Flag::Switch("quiet", "no progress"),
       Flag::Switch("json", "print one JSON object at the end")};
   for (Flag& f : AuthorFlags()) flags.push_back(std::move(f));
-  return {.name = "train",
-          .summary = "fine-tunes a model; an inference-only model is made trainable first",
-          .arguments = {{"MODEL", "an .onnx file"}},
-          .flags = std::move(flags),
-          .example =
-              "onward train model.onnx --data mnist:DIR --eval mnist:DIR -o trained.onnx --epochs "
-              "2 --report report.html",
-          .check = CheckTrainFlags,
-          .run = RunTrain};
+  return Computing(
+      {.name = "train",
+       .summary = "fine-tunes a model; an inference-only model is made trainable first",
+       .arguments = {{"MODEL", "an .onnx file"}},
+       .flags = std::move(flags),
+       .example =
+           "onward train model.onnx --data mnist:DIR --eval mnist:DIR -o trained.onnx --epochs "
+           "2 --report report.html",
+       .check = CheckTrainFlags},
+      RunTrain);
 }
 
 Command EvalCommand() {
-  return {
-      .name = "eval",
-      .summary = "loss and accuracy (or error) over a data set",
-      .arguments = {{"MODEL", "an .onnx file"}},
-      .flags =
-          {Flag::Value("data", "SPEC", DataSpecHelp()).Names(FlagNames::kData).Required(),
-           Flag::Value(
-               "loss", "LOSS",
-               "which loss to report; by default the one it was trained with, or from the labels"),
-           Flag::Value("train-output", "NAME", "the model output to judge; the first by default"),
-           Flag::Count("batch", "N", "examples at a time", 1).Default("256"),
-           Flag::Number("at-least", "A", "exit 1 if the accuracy (0 to 1) is below this", 0, 1),
-           Flag::Switch("json", "print one JSON object")},
-      .example = "onward eval model.onnx --data mnist:DIR",
-      .check = CheckEvalFlags,
-      .run = RunEval};
+  return Computing(
+      {.name = "eval",
+       .summary = "loss and accuracy (or error) over a data set",
+       .arguments = {{"MODEL", "an .onnx file"}},
+       .flags =
+           {Flag::Value("data", "SPEC", DataSpecHelp()).Names(FlagNames::kData).Required(),
+            Flag::Value(
+                "loss", "LOSS",
+                "which loss to report; by default the one it was trained with, or from the labels"),
+            Flag::Value("train-output", "NAME", "the model output to judge; the first by default"),
+            Flag::Count("batch", "N", "examples at a time", 1).Default("256"),
+            Flag::Number("at-least", "A", "exit 1 if the accuracy (0 to 1) is below this", 0, 1),
+            Flag::Switch("json", "print one JSON object")},
+       .example = "onward eval model.onnx --data mnist:DIR",
+       .check = CheckEvalFlags},
+      RunEval);
 }
 
 }  // namespace onward

@@ -7,12 +7,13 @@
 
 namespace onward {
 
-absl::Status WriteChecked(const Model& model, const std::string& path) {
+absl::Status WriteChecked(const Model& model, const std::string& path,
+                          const Environment& environment) {
   const auto refused = [&](const absl::Status& status) {
     return Annotate(status, absl::StrCat("'", model.path(), "': '", path,
                                          "' would be broken and is not written"));
   };
-  auto findings = CheckModel(model);
+  auto findings = CheckModel(model, environment);
   if (!findings.ok()) return refused(findings.status());
   if (!findings->empty()) return refused(FindingsToStatus(*findings));
   return WriteModel(model, path);

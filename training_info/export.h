@@ -7,6 +7,7 @@
 #include "absl/status/statusor.h"
 #include "core/onnx_io/model.h"
 #include "core/runtime/session.h"
+#include "environment/environment.h"
 #include "training_info/spec.h"
 #include "training_info/surgery/surgery.h"
 
@@ -43,7 +44,8 @@ absl::StatusOr<PlainModel> ExportPlain(const Model& trained);
 // that `original` holds in Constant nodes are replaced there, copies that were tied
 // to a weight follow it, and nodes that shared a tensor with others get the one they
 // were trained with. An error if nothing corresponds or a trained weight has no place.
-absl::StatusOr<Model> ExportLike(const Model& trained, const Model& original);
+absl::StatusOr<Model> ExportLike(const Model& trained, const Model& original,
+                                 const Environment& environment);
 
 // Adds an entry to model.training_info, and the functions it calls.
 void AddTrainingEntry(const TrainingEntry& entry, Model* model);

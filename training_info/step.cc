@@ -11,7 +11,6 @@
 #include "training_info/combine.h"
 #include "training_info/export.h"
 #include "training_info/import.h"
-#include "training_info/library.h"
 #include "training_info/lower.h"
 #include "training_info/surgery/surgery.h"
 #include "training_info/validate.h"
@@ -39,21 +38,22 @@ void Restore(const Variables& saved, Variables* variables) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<TrainingModel>> TrainingModel::Create(Model model,
-                                                                     const Device& device) {
+absl::StatusOr<std::unique_ptr<TrainingModel>> TrainingModel::Create(
+    Model model, const Environment& environment) {
   if (!model.has_training()) {
     return absl::FailedPreconditionError(
         absl::StrCat("'", model.path(),
                      "' has no training_info; make it trainable first: onward make-trainable ",
                      model.path(), " -o OUT --loss cross_entropy --optimizer adamw"));
   }
-  auto trainer = std::unique_ptr<TrainingModel>(new TrainingModel(std::move(model), device));
+  auto trainer = std::unique_ptr<TrainingModel>(new TrainingModel(std::move(model), environment));
   const std::string where = absl::StrCat("'", trainer->model_.path(), "'");
   ONWARD_ASSIGN_OR_RETURN(trainer->spec_, ImportTraining(trainer->model_));
-  ONWARD_RETURN_IF_ERROR(Annotate(FindingsToStatus(ValidateTraining(trainer->spec_)), where));
+  ONWARD_RETURN_IF_ERROR(
+      Annotate(FindingsToStatus(ValidateTraining(trainer->spec_, environment)), where));
   for (int k = 0; k < trainer->entries(); ++k) {
     ONWARD_ASSIGN_OR_RETURN(Graph combined, Combine(trainer->spec_, k));
-    auto lowered = Lower(combined, trainer->spec_.StateVariables());
+    auto lowered = Lower(combined, environment, trainer->spec_.StateVariables());
     if (!lowered.ok())
       return Annotate(lowered.status(), absl::StrCat(where, ", training_info[", k, "]"));
     trainer->lowered_.push_back(*std::move(lowered));
@@ -71,8 +71,8 @@ absl::Status TrainingModel::Initialize() {
     if (entry.initialization_bindings.empty()) continue;
     ONWARD_ASSIGN_OR_RETURN(Graph graph, Canonicalize(entry.initialization));
     CompileOptions options;
-    options.device = &device_;
-    options.operators = &Operators();
+    options.device = &environment_.cpu();
+    options.operators = &environment_.operators();
     Session session(std::move(graph), options);
     RunOptions run;
     run.random = random_;
@@ -98,8 +98,8 @@ absl::Status TrainingModel::Initialize() {
 CompileOptions TrainingModel::StepOptions(int entry,
                                           const std::vector<std::string>& outputs) const {
   CompileOptions options;
-  options.device = &device_;
-  options.operators = &Operators();
+  options.device = &environment_.cpu();
+  options.operators = &environment_.operators();
   const std::set<std::string> state = spec_.StateVariables();
   options.variables.insert(state.begin(), state.end());
   for (const Binding& b : spec_.entries[entry].update_bindings)
@@ -237,11 +237,12 @@ absl::StatusOr<TensorMap> TrainingModel::Step(const TensorMap& feeds,
 
 absl::StatusOr<TensorMap> TrainingModel::Infer(const TensorMap& feeds) {
   if (inference_ == nullptr) {
-    ONWARD_ASSIGN_OR_RETURN(Graph graph, Lower(spec_.inference, spec_.StateVariables()));
+    ONWARD_ASSIGN_OR_RETURN(Graph graph,
+                            Lower(spec_.inference, environment_, spec_.StateVariables()));
     SetInferenceMode(&graph);
     CompileOptions options;
-    options.device = &device_;
-    options.operators = &Operators();
+    options.device = &environment_.cpu();
+    options.operators = &environment_.operators();
     const std::set<std::string> state = spec_.StateVariables();
     options.variables.insert(state.begin(), state.end());
     inference_ = std::make_unique<Session>(std::move(graph), options);

@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "core/onnx_io/model.h"
 #include "core/runtime/session.h"
+#include "environment/environment.h"
 #include "training_info/spec.h"
 
 namespace onward {
@@ -28,8 +29,10 @@ inline constexpr char kMetaRandomStep[] = "onward.random_step";
 
 class TrainingModel {
  public:
-  // Imports, validates (all findings at once), combines and lowers every entry.
-  static absl::StatusOr<std::unique_ptr<TrainingModel>> Create(Model model, const Device& device);
+  // Imports, validates (all findings at once), combines and lowers every entry. The
+  // environment has to outlive the result.
+  static absl::StatusOr<std::unique_ptr<TrainingModel>> Create(Model model,
+                                                               const Environment& environment);
 
   // Sets every variable to the file's value, then runs every entry's
   // initialization, in order, and assigns the results.
@@ -61,6 +64,7 @@ class TrainingModel {
   const Graph& lowered(int entry) const { return lowered_[entry]; }
   const TrainingSpec& spec() const { return spec_; }
   const Model& model() const { return model_; }
+  const Environment& environment() const { return environment_; }
   const Variables& variables() const { return variables_; }
   // To change them, or to run something on them; what the steps noted of them is void
   // then, so the reference is good until the next step.
@@ -81,7 +85,8 @@ class TrainingModel {
                                         const std::vector<std::string>& outputs);
 
  private:
-  TrainingModel(Model model, const Device& device) : model_(std::move(model)), device_(device) {}
+  TrainingModel(Model model, const Environment& environment)
+      : model_(std::move(model)), environment_(environment) {}
   // One entry compiled for one choice of outputs, and what it has to be fed.
   struct Program {
     Session session;
@@ -94,7 +99,7 @@ class TrainingModel {
                                     const std::atomic<bool>* cancel);
 
   Model model_;
-  const Device& device_;
+  const Environment& environment_;
   TrainingSpec spec_;
   std::vector<Graph> lowered_;
   Variables variables_;

@@ -24,6 +24,7 @@
 #include "core/runtime/plan_builder.h"
 #include "core/runtime/pointwise.h"
 #include "core/runtime/recompute.h"
+#include "core/runtime/unknown_operators.h"
 
 namespace onward {
 namespace {
@@ -54,6 +55,9 @@ class Compiler {
                   [&](const NamedType& in) { return graph_.initializers.contains(in.name); });
     ReadThroughIdentities(&graph_);
     Prune(&graph_, needed);
+    if (options_.looked_at == 0) {
+      ONWARD_RETURN_IF_ERROR(CheckOperatorsKnown(graph_, *options_.operators, *options_.device));
+    }
     rest_ = TakeNodesBehindData(options_, &graph_);
     std::vector<std::string> here = needed;
     for (const Node& node : rest_) {
@@ -67,7 +71,7 @@ class Compiler {
     if (options_.device->kernels().Find("MaxPoolWinners", kOnwardDomain) != nullptr) {
       KeepWinnersOfPools(keep_, &graph_);
     }
-    UpdateRowsOnly(keep_, &graph_);
+    UpdateRowsOnly(keep_, *options_.operators, &graph_);
     JoinPads(keep_, &graph_);
     Prune(&graph_, here);
     readers_.emplace(&graph_, keep_);

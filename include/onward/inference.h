@@ -9,6 +9,7 @@
 #include <memory>
 #include <vector>
 
+#include "onward/environment.h"
 #include "onward/model.h"
 #include "onward/status.h"
 #include "onward/tensor.h"
@@ -20,7 +21,7 @@ class InferenceSession {
  public:
   // Prepares the inference graph. An error where the model is broken, an operator has no
   // kernel, or this CPU cannot run kernels.
-  static Result<InferenceSession> Create(const Model& model);
+  static Result<InferenceSession> Create(const Model& model, const Environment& environment = {});
 
   // What Run has to be fed.
   const std::vector<ValueInfo>& inputs() const;

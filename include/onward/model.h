@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "onward/environment.h"
 #include "onward/status.h"
 #include "onward/tensor.h"
 #include "onward/value.h"
@@ -58,7 +59,7 @@ class Model {
   Status SetMetadata(const std::string& key, const std::string& value);
 
   // Every broken rule of the graph and of the training in it; none for a sound model.
-  Result<std::vector<Finding>> Check() const;
+  Result<std::vector<Finding>> Check(const Environment& environment = {}) const;
 
   Model(const Model& other);
   Model(Model&& other) noexcept;
@@ -79,7 +80,8 @@ Result<Model> InferenceModel(const Model& trained);
 
 // The weights of `trained` in a copy of `original`, the file it was made trainable from,
 // which keeps its opset, names and all the rest. An error if a trained weight has no place.
-Result<Model> InferenceModelLike(const Model& trained, const Model& original);
+Result<Model> InferenceModelLike(const Model& trained, const Model& original,
+                                 const Environment& environment = {});
 
 }  // namespace onward::api
 

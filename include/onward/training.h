@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "onward/environment.h"
 #include "onward/model.h"
 #include "onward/status.h"
 #include "onward/tensor.h"
@@ -22,7 +23,7 @@ class TrainingSession {
   // Opens a model that has training: one that MakeTrainable made, or any other with
   // TrainingInfoProto. Training goes on where the file stands. An error lists everything
   // that is wrong with the training, or says why this CPU cannot run it.
-  static Result<TrainingSession> Create(const Model& model);
+  static Result<TrainingSession> Create(const Model& model, const Environment& environment = {});
 
   // Starts anew: variables as in the model, then its initialization (fresh weights).
   Status Initialize();

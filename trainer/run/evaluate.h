@@ -13,6 +13,7 @@
 #include "core/onnx_io/model.h"
 #include "core/runtime/session.h"
 #include "data/dataset.h"
+#include "environment/environment.h"
 #include "losses/loss.h"
 #include "trainer/report/metrics.h"
 #include "trainer/report/report.h"
@@ -42,10 +43,11 @@ struct Evaluation {
 
 class Evaluator {
  public:
-  // `graph` is the canonical inference graph.
+  // `graph` is the canonical inference graph. The environment has to outlive the result.
   static absl::StatusOr<std::unique_ptr<Evaluator>> Create(Graph graph,
                                                            std::shared_ptr<const Dataset> data,
-                                                           const EvaluateOptions& options);
+                                                           const EvaluateOptions& options,
+                                                           const Environment& environment);
   absl::StatusOr<Evaluation> Run(Variables* variables, const std::atomic<bool>* cancel = nullptr);
   // What the user should know about labels and classes; "" if nothing.
   const std::string& note() const { return note_; }

@@ -149,8 +149,8 @@ class Loop {
   }
 
   absl::Status PrepareEvaluation(std::shared_ptr<const Dataset> eval) {
-    ONWARD_ASSIGN_OR_RETURN(Graph graph,
-                            Lower(model_->spec().inference, model_->spec().StateVariables()));
+    ONWARD_ASSIGN_OR_RETURN(Graph graph, Lower(model_->spec().inference, model_->environment(),
+                                               model_->spec().StateVariables()));
     EvaluateOptions options;
     options.output = model_->model().Metadata(kMetaOutput);
     options.loss = StoredLoss(model_->model());
@@ -158,8 +158,8 @@ class Loop {
     for (const auto& [name, tensor] : model_->variables()) options.variables.insert(name);
     options.wrong_examples = options_.report.empty() ? 0 : kWrongExamples;
     class_names_ = classes_stored_.empty() ? eval->class_names() : classes_stored_;
-    ONWARD_ASSIGN_OR_RETURN(evaluator_,
-                            Evaluator::Create(std::move(graph), std::move(eval), options));
+    ONWARD_ASSIGN_OR_RETURN(evaluator_, Evaluator::Create(std::move(graph), std::move(eval),
+                                                          options, model_->environment()));
     if (!evaluator_->note().empty()) notes_.push_back(evaluator_->note());
     return absl::OkStatus();
   }

@@ -3,10 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "core/device/cpu.h"
 #include "core/runtime/session.h"
+#include "environment/environment.h"
 #include "tests/support/text_model.h"
-#include "training_info/library.h"
 #include "training_info/lower.h"
 
 namespace onward {
@@ -16,11 +15,11 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 Session SessionOf(const std::string& text) {
-  auto graph = RunnableGraph(TextModel(text));
+  auto graph = RunnableGraph(TextModel(text), DefaultEnvironment());
   EXPECT_TRUE(graph.ok()) << graph.status();
   CompileOptions options;
-  options.device = &CpuDevice();
-  options.operators = &Operators();
+  options.device = &DefaultEnvironment().cpu();
+  options.operators = &DefaultEnvironment().operators();
   return Session(*std::move(graph), options);
 }
 
@@ -113,7 +112,8 @@ TEST(Segments, AreCompiledOncePerSignature) {
   }
   auto again = rest->Prepare(inputs);
   ASSERT_TRUE(again.ok()) << again.status();
-  EXPECT_THAT((*again)->plan().ToText(), HasSubstr("Exp+Add+Mul")) << "element-wise operators are fused";
+  EXPECT_THAT((*again)->plan().ToText(), HasSubstr("Exp+Add+Mul"))
+      << "element-wise operators are fused";
 }
 
 constexpr char kSum[] = R"(
