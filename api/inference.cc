@@ -37,6 +37,7 @@ Result<InferenceSession> InferenceSession::Create(const Model& model) {
         CompileOptions options;
         options.device = &CpuDevice();
         options.operators = &Operators();
+        options.looked_at = Access::FromModel(model).weights().PageReleaser();
         std::vector<NamedType> feeds = graph.FeedInputs();
         std::vector<ValueInfo> inputs = ToInfos(feeds), outputs = ToInfos(graph.outputs);
         return std::unique_ptr<Impl>(new Impl{model.path(), std::move(feeds), std::move(inputs),

@@ -71,7 +71,7 @@ absl::StatusOr<int> RunExport(const Args& args) {
     }
     out = std::move(plain.model);
   }
-  ONWARD_RETURN_IF_ERROR(WriteChecked(out, args.String("output")));
+  ONWARD_RETURN_IF_ERROR(WriteChecked(out, args.String("output"), ReadWriteFlags(args)));
   std::cout << args.String("output") << ": written\n";
   return 0;
 }
@@ -81,7 +81,7 @@ absl::StatusOr<int> RunGradient(const Args& args) {
   const std::vector<std::string> xs = absl::StrSplit(args.String("wrt"), ',', absl::SkipEmpty());
   ONWARD_ASSIGN_OR_RETURN(GradientModel made,
                           MakeGradientModel(model, args.String("of"), xs, args.Int("order")));
-  ONWARD_RETURN_IF_ERROR(WriteChecked(made.model, args.String("output")));
+  ONWARD_RETURN_IF_ERROR(WriteChecked(made.model, args.String("output"), ReadWriteFlags(args)));
   std::cout << args.String("output") << ": outputs";
   for (const std::string& name : made.gradients) std::cout << " " << name;
   std::cout << "\n";
@@ -99,7 +99,7 @@ Command ExportCommand() {
                     .Short('o')
                     .Names(FlagNames::kResult)
                     .Required(),
-                OverwriteFlag(),
+                OverwriteFlag(), ExternalDataFlag(),
                 Flag::Value(
                     "like", "ORIGINAL",
                     "put the weights into a copy of this file (its opset, names and bytes kept)")
@@ -125,7 +125,7 @@ Command GradientCommand() {
                     .Short('o')
                     .Names(FlagNames::kResult)
                     .Required(),
-                OverwriteFlag()},
+                OverwriteFlag(), ExternalDataFlag()},
       .example = "onward gradient model.onnx --of y --wrt x,fc1.weight -o gradient.onnx",
       .run = RunGradient};
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // onward run, onward step: executing a model on given tensors.
 #include <iostream>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "cli/commands.h"
@@ -85,6 +86,7 @@ absl::StatusOr<int> RunRun(const Args& args) {
   CompileOptions options;
   options.device = &CpuDevice();
   options.operators = &Operators();
+  options.looked_at = std::as_const(model).weights().PageReleaser();
   Session session(std::move(graph), options);
   RunOptions run;
   run.cancel = &Interrupted();
@@ -126,7 +128,7 @@ absl::StatusOr<int> RunStep(const Args& args) {
   if (!args.Has("output-dir") || args.Has("json")) PrintOutputs(outputs, args.Has("json"));
   if (args.Has("output")) {
     ONWARD_ASSIGN_OR_RETURN(Model out, training->Export());
-    ONWARD_RETURN_IF_ERROR(WriteModel(out, args.String("output")));
+    ONWARD_RETURN_IF_ERROR(WriteModel(out, args.String("output"), ReadWriteFlags(args)));
   }
   return 0;
 }
@@ -166,7 +168,7 @@ Command StepCommand() {
                 Flag::Value("output", "OUT", "write the model with its updated initializers")
                     .Short('o')
                     .Names(FlagNames::kResult),
-                OverwriteFlag(),
+                OverwriteFlag(), ExternalDataFlag(),
                 Flag::Value("output-dir", "DIR",
                             "write the last step's outputs as DIR/<output>.npy"),
                 Flag::Switch("json", "print one JSON object per output")},

@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "cli/author_flags.h"
 #include "cli/commands.h"
+#include "cli/write_checked.h"
 #include "core/base/parallel.h"
 #include "core/base/status.h"
 #include "core/device/cpu.h"
@@ -147,6 +148,7 @@ std::string ResumeCommand(const Args& args) {
        {"data", "eval", "steps", "epochs", "eval-every", "save-every", "report", "log"}) {
     if (args.Has(flag)) absl::StrAppend(&line, " --", flag, " '", args.String(flag), "'");
   }
+  if (args.Has("external-data")) absl::StrAppend(&line, " --external-data");
   return absl::StrCat(line, " --resume -o ", args.String("output"));
 }
 
@@ -190,6 +192,7 @@ absl::StatusOr<int> RunTrain(const Args& args) {
   ONWARD_ASSIGN_OR_RETURN(Model model, ReadModel(resume ? output : args.Argument("MODEL")));
   TrainOptions options;
   options.output = output;
+  options.write = ReadWriteFlags(args);
   options.resumed = resume;
   options.batch = args.Has("batch") || !resume ? args.Int("batch")
                                                : StoredNumber(model, kMetaBatch, args.Int("batch"));
@@ -309,6 +312,7 @@ Command TrainCommand() {
       Flag::Switch("resume", "continue where OUT left off"),
       Flag::Switch("overwrite",
                    "begin anew although OUT exists; it stays until the first save of this run"),
+      ExternalDataFlag(),
       Flag::Switch("initialize", "start from newly drawn weights (the file's initialization)"),
       Flag::Switch("no-shuffle", "take examples in their order"),
       Flag::Count("save-every", "N", "write OUT every N steps too", 1),

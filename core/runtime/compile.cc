@@ -268,6 +268,7 @@ class Compiler {
     auto kernel = ChooseKernel({node, specs, outputs, plan_.opsets}, context_);
     if (kernel.ok()) {
       ONWARD_RETURN_IF_ERROR(builder_.AddStep(node, *std::move(kernel), inputs, outputs));
+      ReportConstants(inputs);
       return std::vector<Node>();
     }
     if (kernel.status().code() != absl::StatusCode::kNotFound) return kernel.status();
@@ -275,6 +276,16 @@ class Compiler {
                             options_.operators->FunctionBody(node, facts, plan_.opsets));
     if (!body.has_value()) return absl::UnimplementedError(kernel.status().message());
     return ExpandCall(*body, node, NextPrefix(node), &readers_->names());
+  }
+
+  void ReportConstants(const std::vector<int>& inputs) const {
+    if (!options_.looked_at) return;
+    for (const int id : inputs) {
+      const Tensor* constant = id < 0 ? nullptr : &builder_.value(id).constant;
+      if (constant != nullptr && constant->defined()) {
+        options_.looked_at(constant->raw(), constant->bytes());
+      }
+    }
   }
 
   // Says which layout the only reader of an output would like.

@@ -3,6 +3,7 @@
 #ifndef ONWARD_CORE_RUNTIME_COMPILE_OPTIONS_H_
 #define ONWARD_CORE_RUNTIME_COMPILE_OPTIONS_H_
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -40,6 +41,9 @@ struct CompileOptions {
   std::optional<std::vector<std::string>> outputs;
   // Values whose elements must be finite, or nothing is assigned.
   std::vector<std::string> finite;
+  // Told of a constant after a kernel was made for a node that reads it: kernels that keep
+  // an arrangement of their own do not look at it again. May be null.
+  std::function<void(const void* data, size_t bytes)> looked_at;
   // How many plans there were before this one (Continuation).
   int segment = 0;
 };

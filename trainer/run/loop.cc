@@ -281,7 +281,7 @@ class Loop {
     out.SetMetadata(kMetaDataSeed, absl::StrCat(options_.seed));
     out.SetMetadata(kMetaBatch, absl::StrCat(options_.batch));
     out.SetMetadata(kMetaShuffle, options_.shuffle ? "1" : "0");
-    ONWARD_RETURN_IF_ERROR(WriteModel(out, options_.output));
+    ONWARD_RETURN_IF_ERROR(WriteModel(out, options_.output, options_.write));
     result_.saved = true;
     saved_at_ = result_.steps;
     saved_time_ = Seconds();
