@@ -3,6 +3,7 @@
 #include <cmath>
 #include <filesystem>
 #include <iostream>
+#include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -260,6 +261,7 @@ absl::StatusOr<int> RunEval(const Args& args) {
       args.Has("train-output") ? args.String("train-output") : model.Metadata(kMetaOutput);
   options.batch = args.Int("batch");
   options.loss = StoredLoss(model);
+  options.looked_at = std::as_const(model).weights().PageReleaser();
   ONWARD_ASSIGN_OR_RETURN(options.classes, StoredClasses(model));
   if (args.Has("loss")) {
     ONWARD_ASSIGN_OR_RETURN(options.loss, ParseLoss(args.String("loss")));

@@ -116,6 +116,7 @@ absl::StatusOr<std::unique_ptr<Evaluator>> Evaluator::Create(Graph graph,
   CompileOptions compile;
   compile.device = &CpuDevice();
   compile.operators = &Operators();
+  compile.looked_at = options.looked_at;
   compile.variables = options.variables;
   compile.outputs = wanted;
   e->options_.output = output;

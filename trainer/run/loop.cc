@@ -154,6 +154,7 @@ class Loop {
     EvaluateOptions options;
     options.output = model_->model().Metadata(kMetaOutput);
     options.loss = StoredLoss(model_->model());
+    options.looked_at = model_->model().weights().PageReleaser();
     options.classes = classes_stored_;
     for (const auto& [name, tensor] : model_->variables()) options.variables.insert(name);
     options.wrong_examples = options_.report.empty() ? 0 : kWrongExamples;

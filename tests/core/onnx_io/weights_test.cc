@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <csignal>
 #include <cstring>
 #include <filesystem>
@@ -293,6 +294,41 @@ TEST_F(WeightsTest, KilledWhileSaving) {
   }
   ASSERT_TRUE(WriteModel(one, Path("m.onnx"), kBeside).ok());
   EXPECT_EQ(Files().size(), 2u);
+}
+
+// Whoever reads while another saves gets a pair, too.
+TEST_F(WeightsTest, ReadWhileSomebodySaves) {
+  const Model one = Counting(1), other = Counting(2);
+  ASSERT_TRUE(WriteModel(one, Path("m.onnx"), kBeside).ok());
+  const pid_t child = fork();
+  if (child == 0) {
+    for (int i = 0;; ++i) {
+      if (!WriteModel(i % 2 == 0 ? other : one, Path("m.onnx"), kBeside).ok()) _exit(1);
+    }
+  }
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(1);
+  int reads = 0;
+  for (bool fine = true; fine && std::chrono::steady_clock::now() < end; ++reads) {
+    const auto read = ReadModel(Path("m.onnx"));
+    fine = read.ok() && InferenceGraph(*read).ok();
+    EXPECT_TRUE(fine) << "read " << reads;
+  }
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  EXPECT_GT(reads, 10);
+}
+
+TEST_F(WeightsTest, CutShortIsNoticedBeforeItIsSaved) {
+  ASSERT_TRUE(WriteModel(Counting(1), Path("m.onnx"), kBeside).ok());
+  const Model model = ReadModel(Path("m.onnx")).value();
+  fs::resize_file(Path(DataFile()), 100);
+  const absl::Status status = WriteModel(model, Path("copy.onnx"));
+  EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(std::string(status.message()), HasSubstr(Path("m.onnx")));
+  EXPECT_FALSE(fs::exists(Path("copy.onnx")));
+  // And when it is read, by its length.
+  EXPECT_THAT(std::string(InferenceGraph(ReadModel(Path("m.onnx")).value()).status().message()),
+              HasSubstr("but the file has 100 bytes"));
 }
 
 TEST_F(WeightsTest, NoSpaceLeft) {
