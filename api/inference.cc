@@ -38,6 +38,7 @@ Result<InferenceSession> InferenceSession::Create(const Model& model,
         CompileOptions options;
         options.device = &own.cpu();
         options.operators = &own.operators();
+        options.looked_at = Access::FromModel(model).weights().PageReleaser();
         std::vector<NamedType> feeds = graph.FeedInputs();
         std::vector<ValueInfo> inputs = ToInfos(feeds), outputs = ToInfos(graph.outputs);
         return std::unique_ptr<Impl>(new Impl{environment, model.path(), std::move(feeds),

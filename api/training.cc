@@ -2,6 +2,7 @@
 #include "onward/training.h"
 
 #include <cstring>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "api/access.h"
@@ -18,8 +19,9 @@ struct TrainingSession::Impl {
 
   std::string where() const { return absl::StrCat("'", training->model().path(), "'"); }
   absl::StatusOr<onward::Tensor> Find(const std::string& name) const {
-    auto it = training->variables().find(name);
-    if (it != training->variables().end()) return it->second;
+    const onward::Variables& variables = std::as_const(*training).variables();
+    auto it = variables.find(name);
+    if (it != variables.end()) return it->second;
     return absl::NotFoundError(absl::StrCat(
         where(), ": '", name, "' is no variable; TrainingSession::Variables lists them"));
   }
@@ -86,7 +88,8 @@ Result<TensorMap> TrainingSession::Infer(const TensorMap& feeds) {
 
 std::vector<std::string> TrainingSession::Variables() const {
   std::vector<std::string> names;
-  for (const auto& [name, tensor] : impl_->training->variables()) names.push_back(name);
+  for (const auto& [name, tensor] : std::as_const(*impl_->training).variables())
+    names.push_back(name);
   return names;
 }
 
@@ -107,7 +110,7 @@ Status TrainingSession::SetVariable(const std::string& name, const Tensor& value
                        variable->shape().ToString(), ", the value given is ",
                        DTypeName(given.dtype()), given.shape().ToString()));
     }
-    std::memcpy(variable->raw(), given.raw(), given.bytes());
+    std::memcpy(impl_->training->variables().at(name).raw(), given.raw(), given.bytes());
     return Status();
   });
 }

@@ -72,7 +72,8 @@ absl::StatusOr<int> RunExport(const Args& args, const Environment& environment) 
     }
     out = std::move(plain.model);
   }
-  ONWARD_RETURN_IF_ERROR(WriteChecked(out, args.String("output"), environment));
+  ONWARD_RETURN_IF_ERROR(
+      WriteChecked(out, args.String("output"), ReadWriteFlags(args), environment));
   std::cout << args.String("output") << ": written\n";
   return 0;
 }
@@ -82,7 +83,8 @@ absl::StatusOr<int> RunGradient(const Args& args, const Environment& environment
   const std::vector<std::string> xs = absl::StrSplit(args.String("wrt"), ',', absl::SkipEmpty());
   ONWARD_ASSIGN_OR_RETURN(GradientModel made, MakeGradientModel(model, args.String("of"), xs,
                                                                 args.Int("order"), environment));
-  ONWARD_RETURN_IF_ERROR(WriteChecked(made.model, args.String("output"), environment));
+  ONWARD_RETURN_IF_ERROR(
+      WriteChecked(made.model, args.String("output"), ReadWriteFlags(args), environment));
   std::cout << args.String("output") << ": outputs";
   for (const std::string& name : made.gradients) std::cout << " " << name;
   std::cout << "\n";
@@ -100,7 +102,7 @@ Command ExportCommand() {
                      .Short('o')
                      .Names(FlagNames::kResult)
                      .Required(),
-                 OverwriteFlag(),
+                 OverwriteFlag(), ExternalDataFlag(),
                  Flag::Value(
                      "like", "ORIGINAL",
                      "put the weights into a copy of this file (its opset, names and bytes kept)")
@@ -126,7 +128,7 @@ Command GradientCommand() {
                      .Short('o')
                      .Names(FlagNames::kResult)
                      .Required(),
-                 OverwriteFlag()},
+                 OverwriteFlag(), ExternalDataFlag()},
        .example = "onward gradient model.onnx --of y --wrt x,fc1.weight -o gradient.onnx"},
       RunGradient);
 }

@@ -27,7 +27,8 @@ absl::StatusOr<int> RunMakeTrainable(const Args& args, const Environment& enviro
   result.model.set_path(model.path());
   if (const std::string note = TwiceNote(model, options); !note.empty())
     result.notes.push_back(note);
-  ONWARD_RETURN_IF_ERROR(WriteChecked(result.model, args.String("output"), environment));
+  ONWARD_RETURN_IF_ERROR(
+      WriteChecked(result.model, args.String("output"), ReadWriteFlags(args), environment));
   if (args.Has("json")) {
     JsonWriter w;
     w.BeginObject().Field("output", args.String("output")).Key("trained").Values(result.trained);
@@ -54,7 +55,7 @@ Command MakeTrainableCommand() {
                                  .Short('o')
                                  .Names(FlagNames::kResult)
                                  .Required(),
-                             OverwriteFlag()};
+                             OverwriteFlag(), ExternalDataFlag()};
   for (Flag& f : AuthorFlags()) flags.push_back(std::move(f));
   flags.push_back(Flag::Count("seed", "S", "of new weights", 0).Default("0"));
   flags.push_back(Flag::Switch("free-batch", "make a fixed batch size variable"));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // onward run, onward step: executing a model on given tensors.
 #include <iostream>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "cli/commands.h"
@@ -84,6 +85,7 @@ absl::StatusOr<int> RunRun(const Args& args, const Environment& environment) {
   CompileOptions options;
   options.device = &environment.cpu();
   options.operators = &environment.operators();
+  options.looked_at = std::as_const(model).weights().PageReleaser();
   Session session(std::move(graph), options);
   RunOptions run;
   run.cancel = &Interrupted();
@@ -125,7 +127,7 @@ absl::StatusOr<int> RunStep(const Args& args, const Environment& environment) {
   if (!args.Has("output-dir") || args.Has("json")) PrintOutputs(outputs, args.Has("json"));
   if (args.Has("output")) {
     ONWARD_ASSIGN_OR_RETURN(Model out, training->Export());
-    ONWARD_RETURN_IF_ERROR(WriteModel(out, args.String("output")));
+    ONWARD_RETURN_IF_ERROR(WriteModel(out, args.String("output"), ReadWriteFlags(args)));
   }
   return 0;
 }
@@ -165,7 +167,7 @@ Command StepCommand() {
                  Flag::Value("output", "OUT", "write the model with its updated initializers")
                      .Short('o')
                      .Names(FlagNames::kResult),
-                 OverwriteFlag(),
+                 OverwriteFlag(), ExternalDataFlag(),
                  Flag::Value("output-dir", "DIR",
                              "write the last step's outputs as DIR/<output>.npy"),
                  Flag::Switch("json", "print one JSON object per output")},

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <filesystem>
 #include <iostream>
+#include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -11,6 +12,7 @@
 #include "cli/author_flags.h"
 #include "cli/commands.h"
 #include "cli/compute_flags.h"
+#include "cli/write_checked.h"
 #include "core/base/parallel.h"
 #include "core/base/status.h"
 #include "trainer/report/jsonl.h"
@@ -147,6 +149,7 @@ std::string ResumeCommand(const Args& args) {
        {"data", "eval", "steps", "epochs", "eval-every", "save-every", "report", "log"}) {
     if (args.Has(flag)) absl::StrAppend(&line, " --", flag, " '", args.String(flag), "'");
   }
+  if (args.Has("external-data")) absl::StrAppend(&line, " --external-data");
   return absl::StrCat(line, " --resume -o ", args.String("output"));
 }
 
@@ -190,6 +193,7 @@ absl::StatusOr<int> RunTrain(const Args& args, const Environment& environment) {
   ONWARD_ASSIGN_OR_RETURN(Model model, ReadModel(resume ? output : args.Argument("MODEL")));
   TrainOptions options;
   options.output = output;
+  options.write = ReadWriteFlags(args);
   options.resumed = resume;
   options.batch = args.Has("batch") || !resume ? args.Int("batch")
                                                : StoredNumber(model, kMetaBatch, args.Int("batch"));
@@ -258,6 +262,7 @@ absl::StatusOr<int> RunEval(const Args& args, const Environment& environment) {
       args.Has("train-output") ? args.String("train-output") : model.Metadata(kMetaOutput);
   options.batch = args.Int("batch");
   options.loss = StoredLoss(model);
+  options.looked_at = std::as_const(model).weights().PageReleaser();
   ONWARD_ASSIGN_OR_RETURN(options.classes, StoredClasses(model));
   if (args.Has("loss")) {
     ONWARD_ASSIGN_OR_RETURN(options.loss, ParseLoss(args.String("loss")));
@@ -310,6 +315,7 @@ Command TrainCommand() {
       Flag::Switch("resume", "continue where OUT left off"),
       Flag::Switch("overwrite",
                    "begin anew although OUT exists; it stays until the first save of this run"),
+      ExternalDataFlag(),
       Flag::Switch("initialize", "start from newly drawn weights (the file's initialization)"),
       Flag::Switch("no-shuffle", "take examples in their order"),
       Flag::Count("save-every", "N", "write OUT every N steps too", 1),

@@ -54,8 +54,11 @@ void AddTrainingEntry(const TrainingEntry& entry, Model* model);
 // `like`.
 Model RebuildLike(const Model& like, const Graph& graph, int ir_version);
 
-// The present value of every state variable (each owns its memory).
-absl::StatusOr<Variables> CurrentValues(const TrainingSpec& spec);
+// The values of these initializers, each in memory of its own. They leave the model: values that
+// nobody else has are moved, not copied, and what stands for them in the model and in `graphs`,
+// which were read from it, is the result's memory from now on.
+absl::StatusOr<Variables> TakeVariables(const std::set<std::string>& names,
+                                        const std::vector<Graph*>& graphs, Model* model);
 
 }  // namespace onward
 

@@ -12,7 +12,7 @@
 namespace onward {
 namespace {
 
-absl::Status SetConstants(const Variables& variables, onnx::GraphProto* graph,
+absl::Status SetConstants(const Variables& variables, onnx::GraphProto* graph, Weights* held,
                           std::set<std::string>* done) {
   for (onnx::NodeProto& node : *graph->mutable_node()) {
     if (node.op_type() != "Constant" || node.output_size() != 1) continue;
@@ -20,7 +20,7 @@ absl::Status SetConstants(const Variables& variables, onnx::GraphProto* graph,
     if (it == variables.end()) continue;
     for (onnx::AttributeProto& a : *node.mutable_attribute()) {
       if (a.name() != "value") continue;
-      ONWARD_RETURN_IF_ERROR(SetValues(it->second, a.mutable_t()));
+      ONWARD_RETURN_IF_ERROR(SetValues(it->second, a.mutable_t(), held));
       done->insert(node.output(0));
     }
   }
@@ -114,13 +114,14 @@ absl::StatusOr<Model> ExportLike(const Model& trained, const Model& original,
   Model out = original;
   std::set<std::string> done;
   onnx::GraphProto* proto = out.proto().mutable_graph();
-  ONWARD_RETURN_IF_ERROR(SetInitializers(all, proto, &done));
-  ONWARD_RETURN_IF_ERROR(SetConstants(all, proto, &done));
+  Weights* held = &out.weights();
+  ONWARD_RETURN_IF_ERROR(SetInitializers(all, proto, held, &done));
+  ONWARD_RETURN_IF_ERROR(SetConstants(all, proto, held, &done));
   for (const auto& [name, tensor] : weights) {
     const std::string source = graph.ValueMetadata(name, kCopyOfKey);
     if (done.contains(name) || source.empty() || !GiveOwnTensor(graph, name, source, proto))
       continue;
-    TensorToProto(tensor, name, proto->add_initializer());
+    TensorToProto(tensor, name, proto->add_initializer(), held);
     done.insert(name);
   }
   // A weight that the original holds only in what is computed from it is in place, too.

@@ -13,10 +13,10 @@
 namespace onward {
 
 // Replaces the values, keeping name, type, shape and documentation.
-absl::Status SetValues(const Tensor& value, onnx::TensorProto* proto);
+absl::Status SetValues(const Tensor& value, onnx::TensorProto* proto, Weights* held);
 
 // The same for every initializer that `variables` name; adds those to `done`.
-absl::Status SetInitializers(const Variables& variables, onnx::GraphProto* graph,
+absl::Status SetInitializers(const Variables& variables, onnx::GraphProto* graph, Weights* held,
                              std::set<std::string>* done);
 
 // An error that lists the variables which are not in `done`.

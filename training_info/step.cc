@@ -30,7 +30,7 @@ Variables CopyOf(const Variables& variables) {
 }
 
 // Into the same memory: plans hold no pointers, but callers may.
-void Restore(const Variables& saved, Variables* variables) {
+void Assign(const Variables& saved, Variables* variables) {
   for (const auto& [name, tensor] : saved) {
     std::memcpy(variables->at(name).raw(), tensor.raw(), tensor.bytes());
   }
@@ -58,14 +58,31 @@ absl::StatusOr<std::unique_ptr<TrainingModel>> TrainingModel::Create(
       return Annotate(lowered.status(), absl::StrCat(where, ", training_info[", k, "]"));
     trainer->lowered_.push_back(*std::move(lowered));
   }
-  ONWARD_ASSIGN_OR_RETURN(trainer->variables_, CurrentValues(trainer->spec_));
+  ONWARD_RETURN_IF_ERROR(trainer->OpenVariables());
   trainer->random_ = {MetadataNumber(trainer->model_, kMetaRandomSeed),
                       MetadataNumber(trainer->model_, kMetaRandomStep)};
   return trainer;
 }
 
+absl::Status TrainingModel::OpenVariables() {
+  std::set<std::string> names = spec_.StateVariables(), drawn;
+  std::vector<Graph*> graphs = {&spec_.inference};
+  for (TrainingEntry& entry : spec_.entries) {
+    graphs.push_back(&entry.algorithm);
+    for (const Binding& b : entry.initialization_bindings) drawn.insert(b.variable);
+  }
+  for (Graph& graph : lowered_) graphs.push_back(&graph);
+  // What Initialize cannot compute it has to find.
+  for (const std::string& name : names) {
+    const Tensor* value = drawn.contains(name) ? nullptr : spec_.FindInitializer(name);
+    if (value != nullptr) originals_.emplace(name, *value);
+  }
+  ONWARD_ASSIGN_OR_RETURN(variables_, TakeVariables(names, graphs, &model_));
+  return absl::OkStatus();
+}
+
 absl::Status TrainingModel::Initialize() {
-  ONWARD_ASSIGN_OR_RETURN(Variables fresh, CurrentValues(spec_));
+  Variables fresh = originals_;
   for (int k = 0; k < entries(); ++k) {
     const TrainingEntry& entry = spec_.entries[k];
     if (entry.initialization_bindings.empty()) continue;
@@ -81,17 +98,17 @@ absl::Status TrainingModel::Initialize() {
       return Annotate(values.status(), absl::StrCat("training_info[", k, "].initialization"));
     for (const Binding& b : entry.initialization_bindings) {
       const Tensor& value = values->at(b.value);
-      Tensor& variable = fresh.at(b.variable);
+      const Tensor& variable = variables_.at(b.variable);
       if (value.dtype() != variable.dtype() || value.shape() != variable.shape()) {
         return absl::InvalidArgumentError(
             absl::StrCat("training_info[", k, "].initialization_binding: '", b.variable, "' is ",
                          DTypeName(variable.dtype()), variable.shape().ToString(), ", but '",
                          b.value, "' is ", DTypeName(value.dtype()), value.shape().ToString()));
       }
-      std::memcpy(variable.raw(), value.raw(), variable.bytes());
+      fresh.insert_or_assign(b.variable, value);
     }
   }
-  Restore(fresh, &variables());
+  Assign(fresh, &variables());
   return absl::OkStatus();
 }
 
@@ -113,6 +130,7 @@ CompileOptions TrainingModel::StepOptions(int entry,
   }
   const std::string loss = model_.Metadata(kMetaLoss);
   if (!loss.empty() && graph.IsOutput(loss)) options.finite.push_back(loss);
+  options.looked_at = model_.weights().PageReleaser();
   return options;
 }
 
@@ -177,6 +195,7 @@ absl::StatusOr<ValueMap> TrainingModel::RunEntry(int entry, const ValueMap& feed
     ONWARD_RETURN_IF_ERROR(CheckFeed(in, it->second));
     relevant.insert(*it);
   }
+  OwnVariables();
   RunOptions run;
   run.random = random_;
   run.cancel = cancel;
@@ -219,7 +238,7 @@ absl::StatusOr<ValueMap> TrainingModel::StepValues(const ValueMap& feeds,
   for (int k = 0; k < entries(); ++k) {
     auto result = RunEntry(k, feeds, outputs, cancel);
     if (!result.ok()) {
-      Restore(saved, &variables());
+      Assign(saved, &variables());
       return result.status();
     }
     for (auto& [name, value] : *result) all[name] = std::move(value);
@@ -245,16 +264,29 @@ absl::StatusOr<TensorMap> TrainingModel::Infer(const TensorMap& feeds) {
     options.operators = &environment_.operators();
     const std::set<std::string> state = spec_.StateVariables();
     options.variables.insert(state.begin(), state.end());
+    options.looked_at = model_.weights().PageReleaser();
     inference_ = std::make_unique<Session>(std::move(graph), options);
   }
   return inference_->Run(feeds, &variables_);
 }
 
 absl::StatusOr<Model> TrainingModel::Export() const {
-  ONWARD_ASSIGN_OR_RETURN(Model out, WithVariables(model_, variables_));
+  const auto lent = std::make_shared<Variables>(variables_);
+  Variables shown;
+  for (auto& [name, tensor] : *lent) {
+    shown.emplace(name, Tensor(tensor.dtype(), tensor.shape(), tensor.raw(), lent));
+  }
+  ONWARD_ASSIGN_OR_RETURN(Model out, WithVariables(model_, shown));
   out.SetMetadata(kMetaRandomSeed, absl::StrCat(random_.seed));
   out.SetMetadata(kMetaRandomStep, absl::StrCat(random_.step));
+  lent_ = lent;
   return out;
+}
+
+void TrainingModel::OwnVariables() {
+  if (lent_.expired()) return;
+  variables_ = CopyOf(variables_);
+  lent_.reset();
 }
 
 }  // namespace onward

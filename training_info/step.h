@@ -63,12 +63,14 @@ class TrainingModel {
                                     const std::vector<std::string>& outputs = {}) const;
   const Graph& lowered(int entry) const { return lowered_[entry]; }
   const TrainingSpec& spec() const { return spec_; }
+  // The file's, but for the values of variables.
   const Model& model() const { return model_; }
   const Environment& environment() const { return environment_; }
   const Variables& variables() const { return variables_; }
   // To change them, or to run something on them; what the steps noted of them is void
   // then, so the reference is good until the next step.
   Variables& variables() {
+    OwnVariables();
     writer_ = nullptr;
     return variables_;
   }
@@ -77,7 +79,8 @@ class TrainingModel {
   RandomState random() const { return random_; }
   void set_random(RandomState random) { random_ = random; }
 
-  // The model with the present values and the generator's state.
+  // The model with the present values and the generator's state. It shares the values until
+  // the next step, which copies them where the model is still there by then.
   absl::StatusOr<Model> Export() const;
 
   // For `bench`: the plan of an entry for these feeds.
@@ -92,6 +95,9 @@ class TrainingModel {
     Session session;
     std::vector<NamedType> inputs;
   };
+  absl::Status OpenVariables();
+  // Before variables are written to: what Export has lent stays as it is.
+  void OwnVariables();
   CompileOptions StepOptions(int entry, const std::vector<std::string>& outputs) const;
   Program& StepProgram(int entry, const std::vector<std::string>& outputs);
   absl::StatusOr<ValueMap> RunEntry(int entry, const ValueMap& feeds,
@@ -103,6 +109,8 @@ class TrainingModel {
   TrainingSpec spec_;
   std::vector<Graph> lowered_;
   Variables variables_;
+  Variables originals_;  // the file's values of variables that no initialization computes
+  mutable std::weak_ptr<const Variables> lent_;
   const Executor* writer_ = nullptr;  // RunOptions::writer
   RandomState random_;
   std::map<std::pair<int, std::vector<std::string>>, std::unique_ptr<Program>> programs_;

@@ -4,6 +4,7 @@
 #include <exception>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "core/base/status.h"
@@ -164,11 +165,11 @@ absl::StatusOr<Graph> RaiseOpset(const Graph& graph, int target) {
   ONWARD_RETURN_IF_ERROR(InferKnownTypes(&typed, *operators));
   const Renaming neutral = NeutralNames(light);
   for (Graph* g : {&light, &typed}) RenameEverywhere(neutral, g);
-  Model model = ModelFromGraph(light, 10, "onward");
+  onnx::ModelProto model = GraphToModelProto(light, 10, "onward");
   Graph raised;
   try {
-    if (from < 7) SpreadSlopes(typed, &model.proto());
-    const onnx::ModelProto converted = ConvertByShapes(model.proto(), typed, from, target);
+    if (from < 7) SpreadSlopes(typed, &model);
+    const onnx::ModelProto converted = ConvertByShapes(std::move(model), typed, from, target);
     ONWARD_ASSIGN_OR_RETURN(raised, GraphFromProto(converted.graph(), nullptr));
   } catch (const std::exception& e) {
     return absl::UnimplementedError(absl::StrCat("the model cannot be raised from opset ", from,

@@ -55,7 +55,7 @@ class Compiler {
                   [&](const NamedType& in) { return graph_.initializers.contains(in.name); });
     ReadThroughIdentities(&graph_);
     Prune(&graph_, needed);
-    if (options_.looked_at == 0) {
+    if (options_.nodes_before == 0) {
       ONWARD_RETURN_IF_ERROR(CheckOperatorsKnown(graph_, *options_.operators, *options_.device));
     }
     rest_ = TakeNodesBehindData(options_, &graph_);
@@ -281,6 +281,7 @@ class Compiler {
     auto kernel = ChooseKernel({node, specs, outputs, plan_.opsets}, context_);
     if (kernel.ok()) {
       ONWARD_RETURN_IF_ERROR(builder_.AddStep(node, *std::move(kernel), inputs, outputs));
+      ReportConstants(inputs);
       return std::vector<Node>();
     }
     if (kernel.status().code() != absl::StatusCode::kNotFound) return kernel.status();
@@ -288,6 +289,16 @@ class Compiler {
                             options_.operators->FunctionBody(node, facts, plan_.opsets));
     if (!body.has_value()) return absl::UnimplementedError(kernel.status().message());
     return ExpandCall(*body, node, NextPrefix(node), &readers_->names());
+  }
+
+  void ReportConstants(const std::vector<int>& inputs) const {
+    if (!options_.looked_at) return;
+    for (const int id : inputs) {
+      const Tensor* constant = id < 0 ? nullptr : &builder_.value(id).constant;
+      if (constant != nullptr && constant->defined()) {
+        options_.looked_at(constant->raw(), constant->bytes());
+      }
+    }
   }
 
   // Says which layout the only reader of an output would like.
@@ -375,8 +386,8 @@ class Compiler {
     rest->options = options_;
     rest->options.feeds.clear();
     rest->options.outputs = wanted;
-    rest->options.looked_at += static_cast<int64_t>(rest_.size());
-    if (rest->options.looked_at > kMostLooks) {
+    rest->options.nodes_before += static_cast<int64_t>(rest_.size());
+    if (rest->options.nodes_before > kMostLooks) {
       return absl::ResourceExhaustedError(
           "too many values in a row have shapes that only data can tell");
     }

@@ -3,6 +3,7 @@
 #ifndef ONWARD_CORE_RUNTIME_COMPILE_OPTIONS_H_
 #define ONWARD_CORE_RUNTIME_COMPILE_OPTIONS_H_
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -40,8 +41,11 @@ struct CompileOptions {
   std::optional<std::vector<std::string>> outputs;
   // Values whose elements must be finite, or nothing is assigned.
   std::vector<std::string> finite;
-  // Nodes that were looked at for the plans before this one (Continuation).
-  int64_t looked_at = 0;
+  // Told of a constant after a kernel was made for a node that reads it: kernels that keep
+  // an arrangement of their own do not look at it again. May be null.
+  std::function<void(const void* data, size_t bytes)> looked_at;
+  // Nodes of the graphs that the plans before this one left (Continuation).
+  int64_t nodes_before = 0;
 };
 
 }  // namespace onward

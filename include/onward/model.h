@@ -29,13 +29,15 @@ struct Finding {
 
 class Model {
  public:
-  // Reads an .onnx file. External data lies beside it and is read when it is needed.
+  // Reads an .onnx file. External data lies beside it and is mapped: those files must not be
+  // changed in place while the model, or what was made of it, is in use (they may be replaced).
   static Result<Model> Read(const std::string& path);
   // The same from `size` bytes in memory. `path` stands for the file in messages, and
   // external data is looked for in its folder.
   static Result<Model> Parse(const void* data, size_t size, const std::string& path = "");
 
-  // Writes the file whole or not at all.
+  // Writes the file whole or not at all. Past 2 GiB the weights go to a second file beside it,
+  // PATH.data-XXXXXXXX, which it names; such files of earlier writes are removed.
   Status Write(const std::string& path) const;
 
   // Where it was read from; empty where it was made in memory.

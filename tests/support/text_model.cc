@@ -46,7 +46,11 @@ Model TextModel(const std::string& text, const std::vector<EntryText>& entries) 
   return model;
 }
 
-std::string Bytes(const Model& model) { return model.proto().SerializeAsString(); }
+std::string Bytes(const Model& model) {
+  auto bytes = SerializeModel(model);
+  if (!bytes.ok()) throw std::runtime_error(std::string(bytes.status().message()));
+  return *std::move(bytes);
+}
 
 Model Reread(const Model& model) {
   auto reread = ParseModel(Bytes(model), model.path());

@@ -115,6 +115,7 @@ absl::StatusOr<std::unique_ptr<Evaluator>> Evaluator::Create(Graph graph,
   CompileOptions compile;
   compile.device = &environment.cpu();
   compile.operators = &environment.operators();
+  compile.looked_at = options.looked_at;
   compile.variables = options.variables;
   compile.outputs = wanted;
   e->options_.output = output;

@@ -4,6 +4,7 @@
 #define ONWARD_TRAINER_RUN_EVALUATE_H_
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -28,6 +29,8 @@ struct EvaluateOptions {
   int64_t batch = 256;
   absl::flat_hash_set<std::string> variables;  // initializers that change
   int wrong_examples = 0;                      // how many to keep for the report
+  // CompileOptions::looked_at.
+  std::function<void(const void* data, size_t bytes)> looked_at;
 };
 
 struct Evaluation {

@@ -154,6 +154,7 @@ class Loop {
     EvaluateOptions options;
     options.output = model_->model().Metadata(kMetaOutput);
     options.loss = StoredLoss(model_->model());
+    options.looked_at = model_->model().weights().PageReleaser();
     options.classes = classes_stored_;
     for (const auto& [name, tensor] : model_->variables()) options.variables.insert(name);
     options.wrong_examples = options_.report.empty() ? 0 : kWrongExamples;
@@ -281,7 +282,7 @@ class Loop {
     out.SetMetadata(kMetaDataSeed, absl::StrCat(options_.seed));
     out.SetMetadata(kMetaBatch, absl::StrCat(options_.batch));
     out.SetMetadata(kMetaShuffle, options_.shuffle ? "1" : "0");
-    ONWARD_RETURN_IF_ERROR(WriteModel(out, options_.output));
+    ONWARD_RETURN_IF_ERROR(WriteModel(out, options_.output, options_.write));
     result_.saved = true;
     saved_at_ = result_.steps;
     saved_time_ = Seconds();
