@@ -29,9 +29,9 @@ absl::Status CallPlugin(const std::string& context, Body&& body) {
   } catch (const std::bad_alloc&) {
     return absl::ResourceExhaustedError(absl::StrCat(context, ": out of memory"));
   } catch (const std::exception& e) {
-    return absl::InvalidArgumentError(absl::StrCat(context, " threw an exception: ", e.what()));
+    return absl::InvalidArgumentError(absl::StrCat(context, ": threw an exception: ", e.what()));
   } catch (...) {
-    return absl::InvalidArgumentError(absl::StrCat(context, " threw something unknown"));
+    return absl::InvalidArgumentError(absl::StrCat(context, ": threw something unknown"));
   }
 }
 
