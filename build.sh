@@ -2,6 +2,7 @@
 # Onward's front door: installs what is missing, builds, tests, shows.
 #   ./build.sh build            build/onward and the library, nothing else
 #   ./build.sh test             builds and runs every test
+#   ./build.sh sanitize [NAME...]  builds and runs tests (tests/NAME; all of them) under address and undefined-behaviour sanitizers
 #   ./build.sh demo             trains, resumes, exports and fine-tunes a model on real images
 #   ./build.sh bench [OUT]      builds and runs benchmarks/run.sh
 #   ./build.sh install PREFIX   builds, and installs program, library, headers and package files
@@ -14,20 +15,37 @@ cmake=$ONWARD_CACHE/venv/bin/cmake
 command=${1:-help}
 [ $# -gt 0 ] && shift
 
-build() {  # TARGET...
+configure() {  # FOLDER OPTION...
+  local folder=$1; shift
   tools/setup.sh
-  echo "== building (build/)"
-  [ -f build/build.ninja ] || "$cmake" -S . -B build -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo \
-    -DONWARD_CACHE="$ONWARD_CACHE" > build.log 2>&1 || { cat build.log; exit 1; }
+  echo "== building ($folder/)"
+  [ -f "$folder/build.ninja" ] || "$cmake" -S . -B "$folder" -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo \
+    -DONWARD_CACHE="$ONWARD_CACHE" "$@" > build.log 2>&1 || { cat build.log; exit 1; }
   rm -f build.log
+}
+
+build() {  # TARGET...
+  configure build
   "$cmake" --build build --target "$@"
+}
+
+sanitize() {  # NAME...
+  configure build/sanitize -DONWARD_SANITIZE=ON
+  local targets=("${@/%/_test}")
+  [ $# -gt 0 ] || targets=(all)
+  "$cmake" --build build/sanitize --target "${targets[@]}"
+  echo "== testing under sanitizers"
+  export ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
+  if [ $# -eq 0 ]; then exec "$ONWARD_CACHE/venv/bin/ctest" --test-dir build/sanitize --output-on-failure -j 2; fi
+  for target in "${targets[@]}"; do "build/sanitize/tests/$target" --gtest_brief=1; done
 }
 
 case $command in
   build)   build onward onward_library; echo "== ready: build/onward --help" ;;
   test)    build all; tools/cases.sh; echo "== testing"; "$ONWARD_CACHE/venv/bin/ctest" --test-dir build --output-on-failure -j 2 "$@" ;;
+  sanitize) sanitize "$@" ;;
   demo)    build onward make_cnn; tools/data.sh; exec tools/demo.sh "$@" ;;
   bench)   build onward make_cnn; exec benchmarks/run.sh "$@" ;;
   install) build onward onward_library; exec "$cmake" --install build --prefix "${1:?where to: ./build.sh install PREFIX}" ;;
-  *)       sed -n '2,9s/^# \{0,1\}//p' "$0"; [ "$command" = help ] || exit 2 ;;
+  *)       sed -n '2,10s/^# \{0,1\}//p' "$0"; [ "$command" = help ] || exit 2 ;;
 esac

@@ -51,6 +51,18 @@ onward::TensorMap FromTensors(const TensorMap& tensors) {
   return out;
 }
 
+ValueMap ToValues(onward::ValueMap values) {
+  ValueMap out;
+  for (auto& [name, value] : values) out.emplace(name, Access::ToValue(std::move(value)));
+  return out;
+}
+
+onward::ValueMap FromValues(const ValueMap& values) {
+  onward::ValueMap out;
+  for (const auto& [name, value] : values) out.emplace(name, Access::FromValue(value));
+  return out;
+}
+
 std::vector<ValueInfo> ToInfos(const std::vector<NamedType>& types) {
   std::vector<ValueInfo> infos;
   for (const NamedType& t : types) {

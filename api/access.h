@@ -13,7 +13,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "core/onnx_io/model.h"
-#include "core/runtime/executor.h"
+#include "core/runtime/session.h"
+#include "environment/environment.h"
+#include "onward/environment.h"
 #include "onward/model.h"
 #include "onward/status.h"
 #include "onward/tensor.h"
@@ -26,21 +28,38 @@ struct Tensor::Impl {
   Shape shape;
 };
 
+struct Value::Impl {
+  onward::Value value;
+  Tensor tensor, keys;
+  std::vector<Value> items;
+  Shape shape;
+};
+
 struct Model::Impl {
   onward::Model model;
+};
+
+struct Environment::Impl {
+  std::unique_ptr<const onward::Environment> environment;
 };
 
 // What the interface's classes show to these sources alone.
 struct Access {
   static Tensor ToTensor(onward::Tensor tensor);
   static onward::Tensor FromTensor(const Tensor& tensor);
+  static Value ToValue(onward::Value value);
+  static onward::Value FromValue(const Value& value);
   static Model ToModel(onward::Model model);
   static const onward::Model& FromModel(const Model& model);
+  // Lives as long as `environment` or a copy of it.
+  static const onward::Environment& FromEnvironment(const Environment& environment);
 };
 
 Status ToStatus(const absl::Status& status);
 TensorMap ToTensors(onward::TensorMap tensors);
 onward::TensorMap FromTensors(const TensorMap& tensors);
+ValueMap ToValues(onward::ValueMap values);
+onward::ValueMap FromValues(const ValueMap& values);
 std::vector<ValueInfo> ToInfos(const std::vector<NamedType>& types);
 
 // Calls `body` and returns what it returns; an exception becomes an error.

@@ -27,11 +27,13 @@ absl::StatusOr<onward::AuthorOptions> Parsed(const AuthorOptions& options) {
 
 }  // namespace
 
-Result<AuthorResult> MakeTrainable(const Model& model, const AuthorOptions& options) {
+Result<AuthorResult> MakeTrainable(const Model& model, const AuthorOptions& options,
+                                   const Environment& environment) {
   return Converted<AuthorResult>(
       [&]() -> absl::StatusOr<onward::AuthorResult> {
         ONWARD_ASSIGN_OR_RETURN(const onward::AuthorOptions parsed, Parsed(options));
-        return onward::MakeTrainable(Access::FromModel(model), parsed);
+        return onward::MakeTrainable(Access::FromModel(model), parsed,
+                                     Access::FromEnvironment(environment));
       },
       [](onward::AuthorResult made) {
         return AuthorResult{Access::ToModel(std::move(made.model)), std::move(made.trained),

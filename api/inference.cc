@@ -6,17 +6,18 @@
 #include "absl/strings/str_cat.h"
 #include "api/access.h"
 #include "core/base/status.h"
-#include "core/device/cpu.h"
-#include "training_info/library.h"
 #include "training_info/lower.h"
 
 namespace onward::api {
 
 struct InferenceSession::Impl {
+  Environment environment;  // which the session refers to
   std::string path;
   std::vector<NamedType> feeds;
   std::vector<ValueInfo> inputs, outputs;
   Session session;
+
+  absl::StatusOr<onward::ValueMap> Run(onward::ValueMap given);
 };
 
 InferenceSession::InferenceSession(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -27,18 +28,21 @@ InferenceSession::~InferenceSession() = default;
 const std::vector<ValueInfo>& InferenceSession::inputs() const { return impl_->inputs; }
 const std::vector<ValueInfo>& InferenceSession::outputs() const { return impl_->outputs; }
 
-Result<InferenceSession> InferenceSession::Create(const Model& model) {
+Result<InferenceSession> InferenceSession::Create(const Model& model,
+                                                  const Environment& environment) {
   return Converted<InferenceSession>(
       [&]() -> absl::StatusOr<std::unique_ptr<Impl>> {
-        ONWARD_RETURN_IF_ERROR(CpuDevice().Usable());
-        ONWARD_ASSIGN_OR_RETURN(Graph graph, RunnableGraph(Access::FromModel(model)));
+        const onward::Environment& own = Access::FromEnvironment(environment);
+        ONWARD_RETURN_IF_ERROR(own.cpu().Usable());
+        ONWARD_ASSIGN_OR_RETURN(Graph graph, RunnableGraph(Access::FromModel(model), own));
         CompileOptions options;
-        options.device = &CpuDevice();
-        options.operators = &Operators();
+        options.device = &own.cpu();
+        options.operators = &own.operators();
+        options.looked_at = Access::FromModel(model).weights().PageReleaser();
         std::vector<NamedType> feeds = graph.FeedInputs();
         std::vector<ValueInfo> inputs = ToInfos(feeds), outputs = ToInfos(graph.outputs);
-        return std::unique_ptr<Impl>(new Impl{model.path(), std::move(feeds), std::move(inputs),
-                                              std::move(outputs),
+        return std::unique_ptr<Impl>(new Impl{environment, model.path(), std::move(feeds),
+                                              std::move(inputs), std::move(outputs),
                                               Session(std::move(graph), std::move(options))});
       },
       [](std::unique_ptr<Impl> impl) { return InferenceSession(std::move(impl)); });
@@ -47,7 +51,7 @@ Result<InferenceSession> InferenceSession::Create(const Model& model) {
 namespace {
 
 // Every input is there and fits, and nothing else is.
-absl::Status CheckFeeds(const std::vector<NamedType>& inputs, const onward::TensorMap& feeds) {
+absl::Status CheckFeeds(const std::vector<NamedType>& inputs, const onward::ValueMap& feeds) {
   for (const NamedType& in : inputs) {
     auto it = feeds.find(in.name);
     if (it == feeds.end()) {
@@ -57,7 +61,7 @@ absl::Status CheckFeeds(const std::vector<NamedType>& inputs, const onward::Tens
     ONWARD_RETURN_IF_ERROR(CheckFeed(in, it->second));
   }
   if (feeds.size() == inputs.size()) return absl::OkStatus();
-  for (const auto& [name, tensor] : feeds) {
+  for (const auto& [name, value] : feeds) {
     const auto named = [&](const NamedType& in) { return in.name == name; };
     if (std::none_of(inputs.begin(), inputs.end(), named)) {
       return absl::InvalidArgumentError(
@@ -69,17 +73,30 @@ absl::Status CheckFeeds(const std::vector<NamedType>& inputs, const onward::Tens
 
 }  // namespace
 
+absl::StatusOr<onward::ValueMap> InferenceSession::Impl::Run(onward::ValueMap given) {
+  const std::string where = absl::StrCat("'", path, "'");
+  for (const NamedType& in : feeds) {
+    if (in.type.kind == ValueType::Kind::kOptional) given.try_emplace(in.name);
+  }
+  ONWARD_RETURN_IF_ERROR(Annotate(CheckFeeds(feeds, given), where));
+  auto results = session.RunValues(given, nullptr);
+  if (!results.ok()) return Annotate(results.status(), where);
+  return results;
+}
+
 Result<TensorMap> InferenceSession::Run(const TensorMap& feeds) {
   return Converted<TensorMap>(
       [&]() -> absl::StatusOr<onward::TensorMap> {
-        const onward::TensorMap own = FromTensors(feeds);
-        const std::string where = absl::StrCat("'", impl_->path, "'");
-        ONWARD_RETURN_IF_ERROR(Annotate(CheckFeeds(impl_->feeds, own), where));
-        auto outputs = impl_->session.Run(own, nullptr);
-        if (!outputs.ok()) return Annotate(outputs.status(), where);
-        return outputs;
+        ONWARD_ASSIGN_OR_RETURN(onward::ValueMap results,
+                                impl_->Run(onward::ToValues(FromTensors(feeds))));
+        return onward::ToTensors(std::move(results));
       },
-      ToTensors);
+      [](onward::TensorMap tensors) { return ToTensors(std::move(tensors)); });
+}
+
+Result<ValueMap> InferenceSession::RunValues(const ValueMap& feeds) {
+  return Converted<ValueMap>([&] { return impl_->Run(FromValues(feeds)); },
+                             [](onward::ValueMap values) { return ToValues(std::move(values)); });
 }
 
 }  // namespace onward::api

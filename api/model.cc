@@ -80,14 +80,14 @@ Status Model::SetMetadata(const std::string& key, const std::string& value) {
   });
 }
 
-Result<std::vector<Finding>> Model::Check() const {
-  return Converted<std::vector<Finding>>([&] { return CheckModel(impl_->model); },
-                                         [](const std::vector<onward::Finding>& found) {
-                                           std::vector<Finding> out;
-                                           for (const onward::Finding& f : found)
-                                             out.push_back({f.rule, f.place, f.what, f.fix});
-                                           return out;
-                                         });
+Result<std::vector<Finding>> Model::Check(const Environment& environment) const {
+  return Converted<std::vector<Finding>>(
+      [&] { return CheckModel(impl_->model, Access::FromEnvironment(environment)); },
+      [](const std::vector<onward::Finding>& found) {
+        std::vector<Finding> out;
+        for (const onward::Finding& f : found) out.push_back({f.rule, f.place, f.what, f.fix});
+        return out;
+      });
 }
 
 Result<Model> InferenceModel(const Model& trained) {
@@ -95,9 +95,12 @@ Result<Model> InferenceModel(const Model& trained) {
                           [](PlainModel plain) { return Access::ToModel(std::move(plain.model)); });
 }
 
-Result<Model> InferenceModelLike(const Model& trained, const Model& original) {
-  return ConvertedModel(
-      [&] { return ExportLike(Access::FromModel(trained), Access::FromModel(original)); });
+Result<Model> InferenceModelLike(const Model& trained, const Model& original,
+                                 const Environment& environment) {
+  return ConvertedModel([&] {
+    return ExportLike(Access::FromModel(trained), Access::FromModel(original),
+                      Access::FromEnvironment(environment));
+  });
 }
 
 }  // namespace onward::api

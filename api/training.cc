@@ -2,24 +2,26 @@
 #include "onward/training.h"
 
 #include <cstring>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "api/access.h"
 #include "core/base/status.h"
-#include "core/device/cpu.h"
 #include "training_info/export.h"
 #include "training_info/step.h"
 
 namespace onward::api {
 
 struct TrainingSession::Impl {
+  Environment environment;  // which the model refers to
   std::unique_ptr<TrainingModel> training;
   std::vector<ValueInfo> inputs;
 
   std::string where() const { return absl::StrCat("'", training->model().path(), "'"); }
   absl::StatusOr<onward::Tensor> Find(const std::string& name) const {
-    auto it = training->variables().find(name);
-    if (it != training->variables().end()) return it->second;
+    const onward::Variables& variables = std::as_const(*training).variables();
+    auto it = variables.find(name);
+    if (it != variables.end()) return it->second;
     return absl::NotFoundError(absl::StrCat(
         where(), ": '", name, "' is no variable; TrainingSession::Variables lists them"));
   }
@@ -30,14 +32,16 @@ TrainingSession::TrainingSession(TrainingSession&&) noexcept = default;
 TrainingSession& TrainingSession::operator=(TrainingSession&&) noexcept = default;
 TrainingSession::~TrainingSession() = default;
 
-Result<TrainingSession> TrainingSession::Create(const Model& model) {
+Result<TrainingSession> TrainingSession::Create(const Model& model,
+                                                const Environment& environment) {
   return Converted<TrainingSession>(
       [&]() -> absl::StatusOr<std::unique_ptr<Impl>> {
-        ONWARD_RETURN_IF_ERROR(CpuDevice().Usable());
+        const onward::Environment& own = Access::FromEnvironment(environment);
+        ONWARD_RETURN_IF_ERROR(own.cpu().Usable());
         ONWARD_ASSIGN_OR_RETURN(std::unique_ptr<TrainingModel> training,
-                                TrainingModel::Create(Access::FromModel(model), CpuDevice()));
+                                TrainingModel::Create(Access::FromModel(model), own));
         std::vector<ValueInfo> inputs = ToInfos(training->StepInputs());
-        return std::unique_ptr<Impl>(new Impl{std::move(training), std::move(inputs)});
+        return std::unique_ptr<Impl>(new Impl{environment, std::move(training), std::move(inputs)});
       },
       [](std::unique_ptr<Impl> impl) { return TrainingSession(std::move(impl)); });
 }
@@ -58,7 +62,18 @@ Result<TensorMap> TrainingSession::Step(const TensorMap& feeds,
         if (!values.ok()) return Annotate(values.status(), impl_->where());
         return values;
       },
-      ToTensors);
+      [](onward::TensorMap tensors) { return ToTensors(std::move(tensors)); });
+}
+
+Result<ValueMap> TrainingSession::StepValues(const ValueMap& feeds,
+                                             const std::vector<std::string>& outputs) {
+  return Converted<ValueMap>(
+      [&]() -> absl::StatusOr<onward::ValueMap> {
+        auto values = impl_->training->StepValues(FromValues(feeds), outputs);
+        if (!values.ok()) return Annotate(values.status(), impl_->where());
+        return values;
+      },
+      [](onward::ValueMap values) { return ToValues(std::move(values)); });
 }
 
 Result<TensorMap> TrainingSession::Infer(const TensorMap& feeds) {
@@ -68,12 +83,13 @@ Result<TensorMap> TrainingSession::Infer(const TensorMap& feeds) {
         if (!values.ok()) return Annotate(values.status(), impl_->where());
         return values;
       },
-      ToTensors);
+      [](onward::TensorMap tensors) { return ToTensors(std::move(tensors)); });
 }
 
 std::vector<std::string> TrainingSession::Variables() const {
   std::vector<std::string> names;
-  for (const auto& [name, tensor] : impl_->training->variables()) names.push_back(name);
+  for (const auto& [name, tensor] : std::as_const(*impl_->training).variables())
+    names.push_back(name);
   return names;
 }
 
@@ -94,7 +110,7 @@ Status TrainingSession::SetVariable(const std::string& name, const Tensor& value
                        variable->shape().ToString(), ", the value given is ",
                        DTypeName(given.dtype()), given.shape().ToString()));
     }
-    std::memcpy(variable->raw(), given.raw(), given.bytes());
+    std::memcpy(impl_->training->variables().at(name).raw(), given.raw(), given.bytes());
     return Status();
   });
 }

@@ -254,7 +254,7 @@ absl::StatusOr<Gradients> Differentiate(const Graph& graph, const std::string& y
                      "; gradients are written in forms of opset ", kOldestOpset,
                      ": raise the graph first (RaiseOpset)"));
   }
-  const RuleTable& rules = options.rules != nullptr ? *options.rules : DefaultRules();
+  const RuleTable& rules = *options.rules;
   int next_dim = 0;
   ONWARD_ASSIGN_OR_RETURN(Graph forward,
                           PrepareForward(graph, *options.operators, rules, &next_dim));

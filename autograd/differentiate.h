@@ -17,7 +17,7 @@ namespace onward {
 
 struct DifferentiateOptions {
   const OperatorSet* operators = nullptr;  // required
-  const RuleTable* rules = nullptr;        // null: DefaultRules()
+  const RuleTable* rules = nullptr;        // required
   // The value the gradient of y starts from; "" means ones of y's shape.
   std::string seed;
   // Prefix of generated values; "" means "<y>__vjp".

@@ -52,25 +52,20 @@ const RuleTable::Entry* RuleTable::Find(std::string_view op, std::string_view do
   return it == entries_.end() ? nullptr : &it->second;
 }
 
-const RuleTable& DefaultRules() {
-  static const RuleTable* const rules = [] {
-    auto* table = new RuleTable;
-    RegisterElementwiseRules(*table);
-    RegisterActivationRules(*table);
-    RegisterReduceRules(*table);
-    RegisterShapeRules(*table);
-    RegisterIndexRules(*table);
-    RegisterRandomRules(*table);
-    RegisterMatMulRules(*table);
-    RegisterConvRules(*table);
-    RegisterPoolRules(*table);
-    RegisterNormRules(*table);
-    RegisterAttentionRules(*table);
-    RegisterRnnRules(*table);
-    RegisterLossRules(*table);
-    return table;
-  }();
-  return *rules;
+void RegisterRules(RuleTable& table) {
+  RegisterElementwiseRules(table);
+  RegisterActivationRules(table);
+  RegisterReduceRules(table);
+  RegisterShapeRules(table);
+  RegisterIndexRules(table);
+  RegisterRandomRules(table);
+  RegisterMatMulRules(table);
+  RegisterConvRules(table);
+  RegisterPoolRules(table);
+  RegisterNormRules(table);
+  RegisterAttentionRules(table);
+  RegisterRnnRules(table);
+  RegisterLossRules(table);
 }
 
 }  // namespace onward

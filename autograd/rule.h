@@ -102,7 +102,7 @@ class RuleTable {
 };
 
 // Every rule of autograd/rules.
-const RuleTable& DefaultRules();
+void RegisterRules(RuleTable& table);
 
 void RegisterElementwiseRules(RuleTable& table);
 void RegisterActivationRules(RuleTable& table);

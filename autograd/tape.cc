@@ -207,9 +207,10 @@ absl::Status Tape::ReportObstacles() const {
                                      obstacles_.size() == 1 ? " node has" : " nodes have",
                                      " neither a gradient rule nor a function body:");
   for (const std::string& obstacle : obstacles_) absl::StrAppend(&message, "\n  ", obstacle);
-  absl::StrAppend(&message,
-                  "\nFreeze the variables before these nodes, or leave them out of what is derived "
-                  "by.");
+  absl::StrAppend(
+      &message,
+      "\nFreeze the variables before these nodes, leave them out of what is derived by, "
+      "or name a plugin that knows their gradients (--plugin LIB.so).");
   return absl::UnimplementedError(message);
 }
 

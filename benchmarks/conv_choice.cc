@@ -20,11 +20,11 @@
 #include "absl/strings/str_format.h"
 #include "core/base/parallel.h"
 #include "core/base/status.h"
-#include "core/device/cpu.h"
 #include "core/ops/conv/conv.h"
 #include "core/ops/conv/conv_direct.h"
 #include "core/ops/conv/conv_geometry.h"
 #include "core/ops/conv/winograd.h"
+#include "environment/environment.h"
 
 namespace onward {
 namespace {
@@ -173,7 +173,7 @@ double TimeKernel(const Kernel& kernel, std::vector<Tensor> inputs, std::vector<
 
 double TimeReorder(const ValueSpec& spec, const Layout& from, const Layout& to, double seconds) {
   if (SameLayout(from, to)) return 0;
-  const auto kernel = CpuDevice().MakeReorder(spec.dtype, *spec.shape, from, to);
+  const auto kernel = DefaultEnvironment().cpu().MakeReorder(spec.dtype, *spec.shape, from, to);
   if (!kernel.ok()) return std::numeric_limits<double>::infinity();
   return TimeKernel(*kernel, {Filled(spec, from)}, {Filled(spec, to)}, seconds);
 }
@@ -203,7 +203,8 @@ double TimeCandidate(const Pass& pass, const Kernel& kernel, double seconds) {
 
 // The provider of the first table entry that serves.
 std::string Chosen(const KernelRequest& request) {
-  const auto* entries = CpuDevice().kernels().Find(request.node.op_type, request.node.domain);
+  const auto* entries =
+      DefaultEnvironment().cpu().kernels().Find(request.node.op_type, request.node.domain);
   for (const KernelTable::Entry& entry : *entries) {
     if (entry.factory(request).ok()) return entry.provider;
   }

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "training_info/library.h"
+#include "environment/environment.h"
 
 namespace onward {
 namespace {
@@ -34,7 +34,7 @@ double RnnFlops(const Shape& x, const Shape& w, const Shape& r) {
 
 bool ShapeOnly(const Node& node, int input) {
   if (node.domain != kOnwardDomain) return false;
-  const FunctionDef* def = Functions().Find(node.op_type);
+  const FunctionDef* def = DefaultEnvironment().functions().Find(node.op_type);
   return def != nullptr && std::count(def->shape_only.begin(), def->shape_only.end(), input) > 0;
 }
 

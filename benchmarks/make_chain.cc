@@ -10,7 +10,7 @@
 
 #include "core/graph/builder.h"
 #include "core/onnx_io/model.h"
-#include "training_info/library.h"
+#include "environment/environment.h"
 
 namespace onward {
 namespace {
@@ -21,7 +21,7 @@ constexpr int64_t kClasses = 10;
 
 class Chain {
  public:
-  explicit Chain(Graph* graph) : graph_(graph), b_(graph, &Operators(), "h") {}
+  explicit Chain(Graph* graph) : graph_(graph), b_(graph, &DefaultEnvironment().operators(), "h") {}
 
   GraphBuilder& b() { return b_; }
 

@@ -25,9 +25,8 @@
 #include "cli/random_feeds.h"
 #include "core/base/parallel.h"
 #include "core/base/status.h"
-#include "core/device/cpu.h"
+#include "environment/environment.h"
 #include "training_info/author.h"
-#include "training_info/library.h"
 #include "training_info/lower.h"
 #include "training_info/step.h"
 
@@ -53,11 +52,11 @@ struct Subject {
 // Cross entropy and AdamW where the file says nothing; its first entry.
 absl::StatusOr<Subject> PrepareTraining(Model model, int64_t batch) {
   if (!model.has_training()) {
-    ONWARD_ASSIGN_OR_RETURN(AuthorResult result, MakeTrainable(model, {}));
+    ONWARD_ASSIGN_OR_RETURN(AuthorResult result, MakeTrainable(model, {}, DefaultEnvironment()));
     model = std::move(result.model);
   }
   Subject s;
-  ONWARD_ASSIGN_OR_RETURN(s.model, TrainingModel::Create(std::move(model), CpuDevice()));
+  ONWARD_ASSIGN_OR_RETURN(s.model, TrainingModel::Create(std::move(model), DefaultEnvironment()));
   std::vector<std::string> wanted;
   const std::string loss = s.model->model().Metadata(kMetaLoss);
   if (!loss.empty()) wanted.push_back(loss);
@@ -68,13 +67,13 @@ absl::StatusOr<Subject> PrepareTraining(Model model, int64_t batch) {
 }
 
 absl::StatusOr<Subject> PrepareInference(const Model& model, int64_t batch) {
-  ONWARD_ASSIGN_OR_RETURN(Graph graph, RunnableGraph(model));
+  ONWARD_ASSIGN_OR_RETURN(Graph graph, RunnableGraph(model, DefaultEnvironment()));
   Subject s;
   ONWARD_ASSIGN_OR_RETURN(s.feeds,
                           RandomFeeds(graph.FeedInputs(), graph, {.batch = batch, .other = batch}));
   CompileOptions options;
-  options.device = &CpuDevice();
-  options.operators = &Operators();
+  options.device = &DefaultEnvironment().cpu();
+  options.operators = &DefaultEnvironment().operators();
   s.session = std::make_unique<Session>(std::move(graph), options);
   std::map<std::string, FeedType> types;
   for (const auto& [name, tensor] : s.feeds) types[name] = {tensor.dtype(), tensor.shape()};

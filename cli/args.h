@@ -34,11 +34,12 @@ namespace onward {
 // What the value of a flag names. Checks that all commands share go by it (paths.h).
 enum class FlagNames {
   kNoFile,
-  kModel,   // a file that is read
-  kData,    // a data spec
-  kTensor,  // NAME=FILE, or a literal
-  kResult,  // a file that is written whole
-  kLog,     // a file that grows
+  kModel,    // a file that is read
+  kData,     // a data spec
+  kTensor,   // NAME=FILE, or a literal
+  kLibrary,  // a shared library that is loaded
+  kResult,   // a file that is written whole
+  kLog,      // a file that grows
 };
 
 struct Flag {
@@ -127,7 +128,7 @@ struct Command {
   // read. May be empty.
   std::function<absl::Status(const Args&)> check = nullptr;
   // The exit code (0 done, 1 the answer is no); an error means exit code 2.
-  std::function<absl::StatusOr<int>(const Args&)> run;
+  std::function<absl::StatusOr<int>(const Args&)> run = nullptr;
 };
 
 absl::StatusOr<Args> ParseArgs(const Command& command, absl::Span<const std::string> words);
@@ -135,7 +136,7 @@ absl::StatusOr<Args> ParseArgs(const Command& command, absl::Span<const std::str
 // The text of `PROGRAM COMMAND --help`, its lines at most 100 columns wide.
 std::string HelpText(absl::string_view program, const Command& command);
 
-struct Program {
+struct CommandLine {
   std::string name;
   std::string summary;
   std::string version;
@@ -143,12 +144,12 @@ struct Program {
 };
 
 // The text of `PROGRAM --help`.
-std::string HelpText(const Program& program);
+std::string HelpText(const CommandLine& program);
 
 // Runs the command that the words after the program's name ask for, and returns the exit
 // code. Help goes to `out`, messages to `err`. Commands print to `out` themselves; that all
 // of it has arrived is seen to here, as is that an error names the file it is about.
-int RunProgram(const Program& program, absl::Span<const std::string> words, std::ostream& out,
+int RunProgram(const CommandLine& program, absl::Span<const std::string> words, std::ostream& out,
                std::ostream& err);
 
 }  // namespace onward

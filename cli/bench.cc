@@ -12,13 +12,12 @@
 #include "absl/strings/str_format.h"
 #include "cli/author_flags.h"
 #include "cli/commands.h"
+#include "cli/compute_flags.h"
 #include "cli/profile.h"
 #include "cli/random_feeds.h"
 #include "core/base/parallel.h"
 #include "core/base/status.h"
-#include "core/device/cpu.h"
 #include "trainer/report/jsonl.h"
-#include "training_info/library.h"
 #include "training_info/lower.h"
 #include "training_info/step.h"
 
@@ -34,12 +33,13 @@ struct Bench {
   size_t arena_bytes = 0, live_bytes = 0;
 };
 
-absl::StatusOr<Model> TrainableForBench(const Args& args, Model model) {
+absl::StatusOr<Model> TrainableForBench(const Args& args, Model model,
+                                        const Environment& environment) {
   if (model.has_training()) return model;
   AuthorOptions options;
   ONWARD_RETURN_IF_ERROR(ReadAuthorFlags(args, &options));
   if (args.Has("batch")) options.free_batch = true;
-  ONWARD_ASSIGN_OR_RETURN(AuthorResult result, MakeTrainable(model, options));
+  ONWARD_ASSIGN_OR_RETURN(AuthorResult result, MakeTrainable(model, options, environment));
   return std::move(result.model);
 }
 
@@ -49,10 +49,11 @@ int64_t Classes(const Graph& graph, const std::string& output) {
   return type->dims[1].value;
 }
 
-absl::StatusOr<Bench> PrepareTraining(const Args& args, Model source) {
-  ONWARD_ASSIGN_OR_RETURN(Model model, TrainableForBench(args, std::move(source)));
+absl::StatusOr<Bench> PrepareTraining(const Args& args, Model source,
+                                      const Environment& environment) {
+  ONWARD_ASSIGN_OR_RETURN(Model model, TrainableForBench(args, std::move(source), environment));
   ONWARD_ASSIGN_OR_RETURN(std::unique_ptr<TrainingModel> created,
-                          TrainingModel::Create(std::move(model), CpuDevice()));
+                          TrainingModel::Create(std::move(model), environment));
   std::shared_ptr<TrainingModel> training = std::move(created);
   std::vector<std::string> wanted;
   if (const std::string loss = training->model().Metadata(kMetaLoss); !loss.empty())
@@ -80,13 +81,14 @@ absl::StatusOr<Bench> PrepareTraining(const Args& args, Model source) {
   return bench;
 }
 
-absl::StatusOr<Bench> PrepareInference(const Args& args, const Model& model) {
-  ONWARD_ASSIGN_OR_RETURN(Graph graph, RunnableGraph(model));
+absl::StatusOr<Bench> PrepareInference(const Args& args, const Model& model,
+                                       const Environment& environment) {
+  ONWARD_ASSIGN_OR_RETURN(Graph graph, RunnableGraph(model, environment));
   ONWARD_ASSIGN_OR_RETURN(TensorMap feeds,
                           RandomFeeds(graph.FeedInputs(), graph, {.batch = args.Int("batch")}));
   CompileOptions options;
-  options.device = &CpuDevice();
-  options.operators = &Operators();
+  options.device = &environment.cpu();
+  options.operators = &environment.operators();
   auto session = std::make_shared<Session>(std::move(graph), options);
   std::map<std::string, FeedType> types;
   for (const auto& [name, tensor] : feeds) types[name] = {tensor.dtype(), tensor.shape()};
@@ -115,14 +117,14 @@ absl::Status RunProfile(const Bench& bench, const std::string& trace) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<int> RunBench(const Args& args) {
+absl::StatusOr<int> RunBench(const Args& args, const Environment& environment) {
   WatchInterrupts();
   ONWARD_ASSIGN_OR_RETURN(Model model, ReadModel(args.Argument("MODEL")));
   const std::string name = std::filesystem::path(args.Argument("MODEL")).stem().string();
   const auto begin = std::chrono::steady_clock::now();
   ONWARD_ASSIGN_OR_RETURN(Bench bench, args.String("mode") == "train"
-                                           ? PrepareTraining(args, std::move(model))
-                                           : PrepareInference(args, model));
+                                           ? PrepareTraining(args, std::move(model), environment)
+                                           : PrepareInference(args, model, environment));
   const double prepared =
       1e3 * std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   for (int i = 0; i < kWarmups; ++i) ONWARD_RETURN_IF_ERROR(bench.once({}));
@@ -184,15 +186,15 @@ Command BenchCommand() {
       Flag::Switch("plan", "print the compiled plan to standard error"),
       Flag::Switch("json", "print one JSON object")};
   for (Flag& f : AuthorFlags()) flags.push_back(std::move(f));
-  return {.name = "bench",
-          .summary = "milliseconds per training step or inference, on random data",
-          .arguments = {{"MODEL", "an .onnx file"}},
-          .flags = std::move(flags),
-          .example =
-              "onward bench model.onnx --mode train --loss cross_entropy --optimizer adamw "
-              "--seconds 3 --json",
-          .check = CheckAuthorFlags,
-          .run = RunBench};
+  return Computing(
+      {.name = "bench",
+       .summary = "milliseconds per training step or inference, on random data",
+       .arguments = {{"MODEL", "an .onnx file"}},
+       .flags = std::move(flags),
+       .example = "onward bench model.onnx --mode train --loss cross_entropy --optimizer adamw "
+                  "--seconds 3 --json",
+       .check = CheckAuthorFlags},
+      RunBench);
 }
 
 }  // namespace onward

@@ -3,6 +3,7 @@
 #include <iostream>
 
 #include "cli/commands.h"
+#include "cli/compute_flags.h"
 #include "core/base/status.h"
 #include "core/onnx_io/model.h"
 #include "trainer/report/jsonl.h"
@@ -11,9 +12,9 @@
 namespace onward {
 namespace {
 
-absl::StatusOr<int> RunCheck(const Args& args) {
+absl::StatusOr<int> RunCheck(const Args& args, const Environment& environment) {
   ONWARD_ASSIGN_OR_RETURN(Model model, ReadModel(args.Argument("MODEL")));
-  ONWARD_ASSIGN_OR_RETURN(std::vector<Finding> findings, CheckModel(model));
+  ONWARD_ASSIGN_OR_RETURN(std::vector<Finding> findings, CheckModel(model, environment));
   for (const Finding& f : findings) {
     if (args.Has("json")) {
       JsonWriter w;
@@ -40,12 +41,13 @@ absl::StatusOr<int> RunCheck(const Args& args) {
 }  // namespace
 
 Command CheckCommand() {
-  return {.name = "check",
-          .summary = "validates a model and its training_info; exit 1 if anything is wrong",
-          .arguments = {{"MODEL", "an .onnx file"}},
-          .flags = {Flag::Switch("json", "print one JSON object per finding")},
-          .example = "onward check trainable.onnx",
-          .run = RunCheck};
+  return InEnvironment(
+      {.name = "check",
+       .summary = "validates a model and its training_info; exit 1 if anything is wrong",
+       .arguments = {{"MODEL", "an .onnx file"}},
+       .flags = {Flag::Switch("json", "print one JSON object per finding")},
+       .example = "onward check trainable.onnx"},
+      RunCheck);
 }
 
 }  // namespace onward

@@ -57,4 +57,52 @@ Difference CompareTensors(const Tensor& got, const Tensor& expected, const Toler
   return d;
 }
 
+namespace {
+
+Difference Mismatch(const Value& got, const Value& expected) {
+  Difference d;
+  d.equal = false;
+  d.mismatch = absl::StrCat("got ", got.ToString(), ", expected ", expected.ToString());
+  return d;
+}
+
+// Adds what comparing part of the value found.
+void Join(const std::string& place, const Difference& part, Difference* whole) {
+  whole->max_absolute = std::max(whole->max_absolute, part.max_absolute);
+  whole->max_relative = std::max(whole->max_relative, part.max_relative);
+  whole->differing += part.differing;
+  if (!part.equal && whole->equal) whole->mismatch = absl::StrCat(place, ": ", part.mismatch);
+  whole->equal = whole->equal && part.equal;
+}
+
+}  // namespace
+
+Difference CompareValues(const Value& got, const Value& expected, const Tolerance& tolerance) {
+  if (got.tensor() != nullptr && expected.tensor() != nullptr) {
+    return CompareTensors(*got.tensor(), *expected.tensor(), tolerance);
+  }
+  if (got.empty() && expected.empty()) return {};
+  Difference whole;
+  const auto compare_items = [&](const Sequence& a, const Sequence& b) {
+    for (size_t i = 0; i < a.items.size(); ++i) {
+      Join(absl::StrCat("item ", i), CompareValues(a.items[i], b.items[i], tolerance), &whole);
+    }
+  };
+  if (const Sequence* a = got.sequence(), *b = expected.sequence(); a != nullptr && b != nullptr) {
+    if (a->items.size() != b->items.size()) return Mismatch(got, expected);
+    compare_items(*a, *b);
+    return whole;
+  }
+  if (const Map* a = got.map(), *b = expected.map(); a != nullptr && b != nullptr) {
+    if (!Identical(a->keys, b->keys)) return Mismatch(got, expected);
+    compare_items(a->values, b->values);
+    return whole;
+  }
+  const SparseTensor *a = got.sparse(), *b = expected.sparse();
+  if (a == nullptr || b == nullptr || a->shape != b->shape) return Mismatch(got, expected);
+  Join("indices", CompareTensors(a->indices, b->indices, {0, 0}), &whole);
+  Join("values", CompareTensors(a->values, b->values, tolerance), &whole);
+  return whole;
+}
+
 }  // namespace onward

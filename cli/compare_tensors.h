@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether two tensors agree: |got - expected| <= atol + rtol * |expected|.
+// Whether two values agree: |got - expected| <= atol + rtol * |expected|.
 #ifndef ONWARD_CLI_COMPARE_TENSORS_H_
 #define ONWARD_CLI_COMPARE_TENSORS_H_
 
 #include <string>
 
-#include "core/tensor/tensor.h"
+#include "core/tensor/value.h"
 
 namespace onward {
 
@@ -24,6 +24,9 @@ struct Difference {
 // NaN equals NaN, infinities equal themselves. bfloat16 is compared at no less
 // than its own precision.
 Difference CompareTensors(const Tensor& got, const Tensor& expected, const Tolerance& tolerance);
+
+// The same of values of any kind, item by item.
+Difference CompareValues(const Value& got, const Value& expected, const Tolerance& tolerance);
 
 }  // namespace onward
 

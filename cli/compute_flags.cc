@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/compute_flags.h"
 
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -9,7 +10,6 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/parallel.h"
 #include "core/base/status.h"
-#include "core/device/cpu.h"
 
 namespace onward {
 namespace {
@@ -36,29 +36,52 @@ absl::StatusOr<size_t> ReadSize(const std::string& text) {
   return static_cast<size_t>(number * static_cast<double>(factor));
 }
 
+Flag PluginFlag() {
+  return Flag::Value("plugin", "LIB.so", "a shared library that adds operators")
+      .Names(FlagNames::kLibrary)
+      .Repeated();
+}
+
+absl::StatusOr<EnvironmentOptions> ReadOptions(const Args& args) {
+  EnvironmentOptions options;
+  if (args.Has("memory-limit")) {
+    ONWARD_ASSIGN_OR_RETURN(options.memory_limit, ReadSize(args.String("memory-limit")));
+  }
+  options.exact_convolutions = args.Has("exact-conv");
+  options.plugins = args.All("plugin");
+  return options;
+}
+
 }  // namespace
 
-Command Computing(Command command) {
+Command InEnvironment(Command command, RunIn run) {
+  command.flags.push_back(PluginFlag());
+  command.run = [run = std::move(run)](const Args& args) -> absl::StatusOr<int> {
+    ONWARD_ASSIGN_OR_RETURN(const std::unique_ptr<const Environment> environment,
+                            Environment::Make({.plugins = args.All("plugin")}));
+    return run(args, *environment);
+  };
+  return command;
+}
+
+Command Computing(Command command, RunIn run) {
   command.flags.push_back(Flag::Count("threads", "N", "threads to use", 1, kMostThreads));
   command.flags.push_back(
       Flag::Switch("exact-conv", "no convolution algorithm that rounds more (Winograd)"));
   command.flags.push_back(
       Flag::Value("memory-limit", "SIZE",
                   "bytes a run may use, as in 500M or 2G; values are computed again to fit"));
+  command.flags.push_back(PluginFlag());
   command.check = [check = std::move(command.check)](const Args& args) -> absl::Status {
-    if (args.Has("memory-limit")) {
-      ONWARD_RETURN_IF_ERROR(ReadSize(args.String("memory-limit")).status());
-    }
+    ONWARD_RETURN_IF_ERROR(ReadOptions(args).status());
     return check ? check(args) : absl::OkStatus();
   };
-  command.run = [run = std::move(command.run)](const Args& args) -> absl::StatusOr<int> {
-    if (args.Has("memory-limit")) {
-      ONWARD_ASSIGN_OR_RETURN(const size_t limit, ReadSize(args.String("memory-limit")));
-      SetMemoryLimit(limit);
-    }
+  command.run = [run = std::move(run)](const Args& args) -> absl::StatusOr<int> {
+    ONWARD_ASSIGN_OR_RETURN(const EnvironmentOptions options, ReadOptions(args));
     if (args.Has("threads")) SetThreads(args.SmallInt("threads"));
-    UseExactConvolutions(args.Has("exact-conv"));
-    return run(args);
+    ONWARD_ASSIGN_OR_RETURN(const std::unique_ptr<const Environment> environment,
+                            Environment::Make(options));
+    return run(args, *environment);
   };
   return command;
 }

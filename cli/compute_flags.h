@@ -1,14 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// Flags of every command that computes.
+// Flags that say in which environment a command works.
 #ifndef ONWARD_CLI_COMPUTE_FLAGS_H_
 #define ONWARD_CLI_COMPUTE_FLAGS_H_
 
+#include <functional>
+
+#include "absl/status/statusor.h"
 #include "cli/args.h"
+#include "environment/environment.h"
 
 namespace onward {
 
-// The command with --threads, --exact-conv and --memory-limit, which take effect before it runs.
-Command Computing(Command command);
+// Command::run of a command that works on operators.
+using RunIn = std::function<absl::StatusOr<int>(const Args&, const Environment&)>;
+
+// The command, run in an environment of its own: with --plugin.
+Command InEnvironment(Command command, RunIn run);
+// Likewise for one that computes: also with --threads, --exact-conv and --memory-limit.
+Command Computing(Command command, RunIn run);
 
 }  // namespace onward
 

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "cli/commands.h"
+#include "cli/compute_flags.h"
 #include "cli/write_checked.h"
 #include "core/base/status.h"
 #include "core/graph/verify.h"
@@ -22,7 +23,7 @@ namespace {
 
 // One training step as an ordinary model: the variables are inputs with their
 // present values as defaults, their new values are outputs.
-absl::StatusOr<Model> PortableStep(const Model& model) {
+absl::StatusOr<Model> PortableStep(const Model& model, const Environment& environment) {
   ONWARD_ASSIGN_OR_RETURN(TrainingSpec spec, ImportTraining(model));
   if (spec.entries.size() != 1) {
     return absl::UnimplementedError(absl::StrCat("--portable-step: '", model.path(), "' has ",
@@ -31,8 +32,8 @@ absl::StatusOr<Model> PortableStep(const Model& model) {
   }
   ONWARD_ASSIGN_OR_RETURN(Graph combined, Combine(spec, 0));
   ONWARD_ASSIGN_OR_RETURN(Graph graph, WritableGraph(combined));
-  ONWARD_ASSIGN_OR_RETURN(graph, ExpandGradients(graph));
-  ONWARD_ASSIGN_OR_RETURN(graph, InlineOwnFunctions(graph, /*optimizers=*/true));
+  ONWARD_ASSIGN_OR_RETURN(graph, ExpandGradients(graph, environment));
+  ONWARD_ASSIGN_OR_RETURN(graph, InlineOwnFunctions(graph, environment, /*optimizers=*/true));
   for (const std::string& name : spec.StateVariables()) {
     if (graph.IsInput(name)) continue;
     auto it = graph.initializers.find(name);
@@ -49,14 +50,14 @@ absl::StatusOr<Model> PortableStep(const Model& model) {
   return InferenceOnly(RebuildLike(model, graph, std::max(model.ir_version(), kWrittenIr)));
 }
 
-absl::StatusOr<int> RunExport(const Args& args) {
+absl::StatusOr<int> RunExport(const Args& args, const Environment& environment) {
   ONWARD_ASSIGN_OR_RETURN(Model model, ReadModel(args.Argument("MODEL")));
   Model out;
   if (args.Has("portable-step")) {
-    ONWARD_ASSIGN_OR_RETURN(out, PortableStep(model));
+    ONWARD_ASSIGN_OR_RETURN(out, PortableStep(model, environment));
   } else if (args.Has("like")) {
     ONWARD_ASSIGN_OR_RETURN(Model original, ReadModel(args.String("like")));
-    ONWARD_ASSIGN_OR_RETURN(out, ExportLike(model, original));
+    ONWARD_ASSIGN_OR_RETURN(out, ExportLike(model, original, environment));
     Model as_inference = out;
     ONWARD_ASSIGN_OR_RETURN(const ModeChange change, ToInferenceMode(&as_inference));
     if (change.any()) {
@@ -71,17 +72,19 @@ absl::StatusOr<int> RunExport(const Args& args) {
     }
     out = std::move(plain.model);
   }
-  ONWARD_RETURN_IF_ERROR(WriteChecked(out, args.String("output")));
+  ONWARD_RETURN_IF_ERROR(
+      WriteChecked(out, args.String("output"), ReadWriteFlags(args), environment));
   std::cout << args.String("output") << ": written\n";
   return 0;
 }
 
-absl::StatusOr<int> RunGradient(const Args& args) {
+absl::StatusOr<int> RunGradient(const Args& args, const Environment& environment) {
   ONWARD_ASSIGN_OR_RETURN(Model model, ReadModel(args.Argument("MODEL")));
   const std::vector<std::string> xs = absl::StrSplit(args.String("wrt"), ',', absl::SkipEmpty());
-  ONWARD_ASSIGN_OR_RETURN(GradientModel made,
-                          MakeGradientModel(model, args.String("of"), xs, args.Int("order")));
-  ONWARD_RETURN_IF_ERROR(WriteChecked(made.model, args.String("output")));
+  ONWARD_ASSIGN_OR_RETURN(GradientModel made, MakeGradientModel(model, args.String("of"), xs,
+                                                                args.Int("order"), environment));
+  ONWARD_RETURN_IF_ERROR(
+      WriteChecked(made.model, args.String("output"), ReadWriteFlags(args), environment));
   std::cout << args.String("output") << ": outputs";
   for (const std::string& name : made.gradients) std::cout << " " << name;
   std::cout << "\n";
@@ -91,43 +94,43 @@ absl::StatusOr<int> RunGradient(const Args& args) {
 }  // namespace
 
 Command ExportCommand() {
-  return {
-      .name = "export",
-      .summary = "writes the plain inference model with the trained weights",
-      .arguments = {{"MODEL", "a trained model"}},
-      .flags = {Flag::Value("output", "OUT", "the file to write")
-                    .Short('o')
-                    .Names(FlagNames::kResult)
-                    .Required(),
-                OverwriteFlag(),
-                Flag::Value(
-                    "like", "ORIGINAL",
-                    "put the weights into a copy of this file (its opset, names and bytes kept)")
-                    .Names(FlagNames::kModel),
-                Flag::Switch("portable-step",
-                             "write the training step as plain ONNX operators instead")},
-      .example = "onward export trained.onnx -o model.onnx --like original.onnx",
-      .run = RunExport};
+  return InEnvironment(
+      {.name = "export",
+       .summary = "writes the plain inference model with the trained weights",
+       .arguments = {{"MODEL", "a trained model"}},
+       .flags = {Flag::Value("output", "OUT", "the file to write")
+                     .Short('o')
+                     .Names(FlagNames::kResult)
+                     .Required(),
+                 OverwriteFlag(), ExternalDataFlag(),
+                 Flag::Value(
+                     "like", "ORIGINAL",
+                     "put the weights into a copy of this file (its opset, names and bytes kept)")
+                     .Names(FlagNames::kModel),
+                 Flag::Switch("portable-step",
+                              "write the training step as plain ONNX operators instead")},
+       .example = "onward export trained.onnx -o model.onnx --like original.onnx"},
+      RunExport);
 }
 
 Command GradientCommand() {
-  return {
-      .name = "gradient",
-      .summary = "writes a model that also outputs gradients, in standard operators",
-      .arguments = {{"MODEL", "an .onnx file"}},
-      .flags = {Flag::Value("of", "Y", "the value to differentiate (summed if it is not a scalar)")
-                    .Required(),
-                Flag::Value("wrt", "A,B", "inputs, initializers or inner values").Required(),
-                Flag::Count("order", "K", "2 differentiates each gradient again", 1,
-                            kHighestGradientOrder)
-                    .Default("1"),
-                Flag::Value("output", "OUT", "the file to write")
-                    .Short('o')
-                    .Names(FlagNames::kResult)
-                    .Required(),
-                OverwriteFlag()},
-      .example = "onward gradient model.onnx --of y --wrt x,fc1.weight -o gradient.onnx",
-      .run = RunGradient};
+  return InEnvironment(
+      {.name = "gradient",
+       .summary = "writes a model that also outputs gradients, in standard operators",
+       .arguments = {{"MODEL", "an .onnx file"}},
+       .flags = {Flag::Value("of", "Y", "the value to differentiate (summed if it is not a scalar)")
+                     .Required(),
+                 Flag::Value("wrt", "A,B", "inputs, initializers or inner values").Required(),
+                 Flag::Count("order", "K", "2 differentiates each gradient again", 1,
+                             kHighestGradientOrder)
+                     .Default("1"),
+                 Flag::Value("output", "OUT", "the file to write")
+                     .Short('o')
+                     .Names(FlagNames::kResult)
+                     .Required(),
+                 OverwriteFlag(), ExternalDataFlag()},
+       .example = "onward gradient model.onnx --of y --wrt x,fc1.weight -o gradient.onnx"},
+      RunGradient);
 }
 
 }  // namespace onward

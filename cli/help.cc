@@ -111,7 +111,7 @@ std::string HelpText(absl::string_view program, const Command& command) {
   return out;
 }
 
-std::string HelpText(const Program& program) {
+std::string HelpText(const CommandLine& program) {
   std::vector<Row> rows;
   for (const Command& command : program.commands) rows.push_back({command.name, command.summary});
   return absl::StrCat(program.name, ": ", program.summary, "\n\nusage: ", program.name,

@@ -12,8 +12,8 @@
 #include "absl/strings/str_join.h"
 #include "autograd/differentiate.h"
 #include "cli/commands.h"
+#include "cli/compute_flags.h"
 #include "core/base/status.h"
-#include "core/device/cpu.h"
 #include "core/graph/infer.h"
 #include "core/graph/inline.h"
 #include "core/onnx_io/model.h"
@@ -21,7 +21,6 @@
 #include "trainer/run/class_labels.h"
 #include "training_info/author.h"
 #include "training_info/import.h"
-#include "training_info/library.h"
 #include "training_info/step.h"
 #include "training_info/surgery/surgery.h"
 
@@ -48,7 +47,7 @@ std::string OpName(const Node& node) {
   return node.domain.empty() ? node.op_type : absl::StrCat(node.domain, ".", node.op_type);
 }
 
-absl::StatusOr<Facts> Gather(const Model& model) {
+absl::StatusOr<Facts> Gather(const Model& model, const Environment& environment) {
   Facts facts;
   ONWARD_ASSIGN_OR_RETURN(facts.spec, ImportTraining(model));
   for (const Node& node : facts.spec.inference.nodes) ++facts.operators[OpName(node)];
@@ -76,7 +75,7 @@ absl::StatusOr<Facts> Gather(const Model& model) {
     facts.blocked = std::string(canonical.status().message());
     return facts;
   }
-  if (absl::Status s = InferTypes(&*canonical, Operators()); !s.ok())
+  if (absl::Status s = InferTypes(&*canonical, environment.operators()); !s.ok())
     facts.blocked = std::string(s.message());
   for (const Node& node : canonical->nodes) {
     for (const std::string& out : node.outputs) {
@@ -91,7 +90,8 @@ absl::StatusOr<Facts> Gather(const Model& model) {
   }
   if (facts.blocked.empty() && !facts.trainable.empty()) {
     DifferentiateOptions options;
-    options.operators = &Operators();
+    options.operators = &environment.operators();
+    options.rules = &environment.rules();
     auto gradients = Differentiate(*canonical, DefaultOutput(graph), facts.trainable, options);
     if (!gradients.ok()) facts.blocked = std::string(gradients.status().message());
   }
@@ -228,9 +228,9 @@ void PrintJson(const Model& model, const Facts& f) {
   std::cout << w.text() << "\n";
 }
 
-absl::StatusOr<int> RunInspect(const Args& args) {
+absl::StatusOr<int> RunInspect(const Args& args, const Environment& environment) {
   ONWARD_ASSIGN_OR_RETURN(Model model, ReadModel(args.Argument("MODEL")));
-  ONWARD_ASSIGN_OR_RETURN(Facts facts, Gather(model));
+  ONWARD_ASSIGN_OR_RETURN(Facts facts, Gather(model, environment));
   args.Has("json") ? PrintJson(model, facts) : PrintText(model, facts);
   return 0;
 }
@@ -238,12 +238,13 @@ absl::StatusOr<int> RunInspect(const Args& args) {
 }  // namespace
 
 Command InspectCommand() {
-  return {.name = "inspect",
-          .summary = "what is in a file, what would train, and what blocks a gradient",
-          .arguments = {{"MODEL", "an .onnx file"}},
-          .flags = {Flag::Switch("json", "print one JSON object")},
-          .example = "onward inspect model.onnx",
-          .run = RunInspect};
+  return InEnvironment(
+      {.name = "inspect",
+       .summary = "what is in a file, what would train, and what blocks a gradient",
+       .arguments = {{"MODEL", "an .onnx file"}},
+       .flags = {Flag::Switch("json", "print one JSON object")},
+       .example = "onward inspect model.onnx"},
+      RunInspect);
 }
 
 }  // namespace onward

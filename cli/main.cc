@@ -8,10 +8,7 @@
 
 #include "cli/args.h"
 #include "cli/commands.h"
-#include "cli/compute_flags.h"
 #include "core/base/cpu_features.h"
-
-using onward::Computing;
 
 namespace {
 
@@ -34,16 +31,14 @@ int main(int argc, char** argv) {
     return 2;
   }
   if (argc > 2) SpinBriefly(argv);
-  const onward::Program program = {
+  const onward::CommandLine program = {
       .name = "onward",
       .summary = "trains ONNX models: inspects, makes trainable, fine-tunes, resumes, exports",
       .version = ONWARD_VERSION,
-      .commands = {onward::InspectCommand(), onward::CheckCommand(),
-                   Computing(onward::RunCommand()), Computing(onward::ScoreCommand()),
-                   onward::MakeTrainableCommand(), Computing(onward::StepCommand()),
-                   Computing(onward::TrainCommand()), Computing(onward::EvalCommand()),
-                   onward::ExportCommand(), onward::GradientCommand(),
-                   Computing(onward::CompareCommand()), Computing(onward::BenchCommand()),
+      .commands = {onward::InspectCommand(), onward::CheckCommand(), onward::RunCommand(),
+                   onward::ScoreCommand(), onward::MakeTrainableCommand(), onward::StepCommand(),
+                   onward::TrainCommand(), onward::EvalCommand(), onward::ExportCommand(),
+                   onward::GradientCommand(), onward::CompareCommand(), onward::BenchCommand(),
                    onward::OpsCommand()}};
   const std::vector<std::string> words(argv + 1, argv + argc);
   return onward::RunProgram(program, words, std::cout, std::cerr);

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "cli/author_flags.h"
 #include "cli/commands.h"
+#include "cli/compute_flags.h"
 #include "cli/write_checked.h"
 #include "core/base/status.h"
 #include "trainer/report/jsonl.h"
@@ -14,7 +15,7 @@
 namespace onward {
 namespace {
 
-absl::StatusOr<int> RunMakeTrainable(const Args& args) {
+absl::StatusOr<int> RunMakeTrainable(const Args& args, const Environment& environment) {
   ONWARD_ASSIGN_OR_RETURN(Model model, ReadModel(args.Argument("MODEL")));
   AuthorOptions options;
   ONWARD_RETURN_IF_ERROR(ReadAuthorFlags(args, &options));
@@ -22,11 +23,12 @@ absl::StatusOr<int> RunMakeTrainable(const Args& args) {
   options.free_batch = args.Has("free-batch");
   // A new head is one for other classes.
   if (args.Has("head")) StoreClasses({}, &model);
-  ONWARD_ASSIGN_OR_RETURN(AuthorResult result, MakeTrainable(model, options));
+  ONWARD_ASSIGN_OR_RETURN(AuthorResult result, MakeTrainable(model, options, environment));
   result.model.set_path(model.path());
   if (const std::string note = TwiceNote(model, options); !note.empty())
     result.notes.push_back(note);
-  ONWARD_RETURN_IF_ERROR(WriteChecked(result.model, args.String("output")));
+  ONWARD_RETURN_IF_ERROR(
+      WriteChecked(result.model, args.String("output"), ReadWriteFlags(args), environment));
   if (args.Has("json")) {
     JsonWriter w;
     w.BeginObject().Field("output", args.String("output")).Key("trained").Values(result.trained);
@@ -53,20 +55,21 @@ Command MakeTrainableCommand() {
                                  .Short('o')
                                  .Names(FlagNames::kResult)
                                  .Required(),
-                             OverwriteFlag()};
+                             OverwriteFlag(), ExternalDataFlag()};
   for (Flag& f : AuthorFlags()) flags.push_back(std::move(f));
   flags.push_back(Flag::Count("seed", "S", "of new weights", 0).Default("0"));
   flags.push_back(Flag::Switch("free-batch", "make a fixed batch size variable"));
   flags.push_back(Flag::Switch("json", "print one JSON object"));
-  return {.name = "make-trainable",
-          .summary = "writes a model that carries its training (TrainingInfoProto)",
-          .arguments = {{"MODEL", "an inference model"}},
-          .flags = std::move(flags),
-          .example =
-              "onward make-trainable model.onnx -o trainable.onnx --loss cross_entropy --optimizer "
-              "adamw:lr=1e-3",
-          .check = CheckAuthorFlags,
-          .run = RunMakeTrainable};
+  return InEnvironment(
+      {.name = "make-trainable",
+       .summary = "writes a model that carries its training (TrainingInfoProto)",
+       .arguments = {{"MODEL", "an inference model"}},
+       .flags = std::move(flags),
+       .example =
+           "onward make-trainable model.onnx -o trainable.onnx --loss cross_entropy --optimizer "
+           "adamw:lr=1e-3",
+       .check = CheckAuthorFlags},
+      RunMakeTrainable);
 }
 
 }  // namespace onward

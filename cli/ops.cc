@@ -10,9 +10,8 @@
 #include "absl/strings/str_split.h"
 #include "autograd/rule.h"
 #include "cli/commands.h"
-#include "core/device/cpu.h"
+#include "cli/compute_flags.h"
 #include "trainer/report/jsonl.h"
-#include "training_info/library.h"
 
 namespace onward {
 namespace {
@@ -27,9 +26,9 @@ void AddOnce(std::string word, std::vector<std::string>* words) {
 }
 
 // (domain, operator) -> row, for all that has a kernel or a derivative.
-std::map<std::pair<std::string, std::string>, OperatorRow> Rows() {
+std::map<std::pair<std::string, std::string>, OperatorRow> Rows(const Environment& environment) {
   std::map<std::pair<std::string, std::string>, OperatorRow> rows;
-  for (const auto& [key, entries] : CpuDevice().kernels().all()) {
+  for (const auto& [key, entries] : environment.cpu().kernels().all()) {
     OperatorRow& row = rows[key];
     for (const KernelTable::Entry& entry : entries) {
       AddOnce(entry.provider, &row.providers);
@@ -38,10 +37,18 @@ std::map<std::pair<std::string, std::string>, OperatorRow> Rows() {
       }
     }
     // A function is differentiated through what it is made of.
-    const FunctionDef* def = Functions().Find(key.second, key.first);
-    if (def != nullptr && def->body) row.gradient = row.second = "body";
+    const FunctionDef* def = environment.functions().Find(key.second, key.first);
+    if (def != nullptr && (def->body || def->function)) row.gradient = row.second = "body";
   }
-  for (const auto& [key, entry] : DefaultRules().all()) {
+  // Run by the runtime itself, whatever their bodies hold.
+  for (const char* op : {"If", "Loop", "Scan"}) rows[{"", op}] = {{"runtime"}, {"all"}};
+  // What plugins define by a body alone.
+  for (const auto& [key, def] : environment.functions().all()) {
+    if (def.function == nullptr) continue;
+    OperatorRow& row = rows[{key.domain, key.name}];
+    if (row.gradient == "-") row.gradient = row.second = "body";
+  }
+  for (const auto& [key, entry] : environment.rules().all()) {
     OperatorRow& row = rows[key];
     // Gradients are graphs of operators with rules of their own.
     row.gradient = entry.rule ? "rule" : "zero";
@@ -50,14 +57,14 @@ std::map<std::pair<std::string, std::string>, OperatorRow> Rows() {
   return rows;
 }
 
-absl::StatusOr<int> RunOps(const Args& args) {
+absl::StatusOr<int> RunOps(const Args& args, const Environment& environment) {
   constexpr char kLine[] = "%-39s  %-8s  %-12s  %-45s  %s\n";
   const bool json = args.Has("json");
   if (!json) {
     std::cout << absl::StrFormat(kLine, "operator", "gradient", "second order", "cpu kernels",
                                  "types");
   }
-  for (const auto& [key, row] : Rows()) {
+  for (const auto& [key, row] : Rows(environment)) {
     const std::string name =
         key.first.empty() ? key.second : absl::StrCat(key.first, ".", key.second);
     if (!json) {
@@ -86,12 +93,13 @@ absl::StatusOr<int> RunOps(const Args& args) {
 }  // namespace
 
 Command OpsCommand() {
-  return {.name = "ops",
-          .summary = "table of operators: kernels, element types, gradient, second order",
-          .arguments = {},
-          .flags = {Flag::Switch("json", "print one JSON object per operator")},
-          .example = "onward ops",
-          .run = RunOps};
+  return InEnvironment(
+      {.name = "ops",
+       .summary = "table of operators: kernels, element types, gradient, second order",
+       .arguments = {},
+       .flags = {Flag::Switch("json", "print one JSON object per operator")},
+       .example = "onward ops"},
+      RunOps);
 }
 
 }  // namespace onward

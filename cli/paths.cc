@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "cli/tensor_args.h"
@@ -27,6 +28,7 @@ struct NamedPath {
   bool is_model = false;
   bool is_data = false;
   bool is_class_folders = false;  // its folders' files are read
+  bool is_library = false;
 };
 
 // Two paths are one file if they lead to the same place, or to the same file by links of
@@ -111,6 +113,9 @@ std::vector<NamedPath> InputsOf(const Command& command, const Args& args) {
   for (const Flag& flag : command.flags) {
     for (const std::string& value : args.All(flag.name)) {
       if (flag.names == FlagNames::kModel) inputs.push_back({Spelled(flag), value, true});
+      if (flag.names == FlagNames::kLibrary) {
+        inputs.push_back({.flag = Spelled(flag), .path = value, .is_library = true});
+      }
       if (flag.names == FlagNames::kData) AddDataFiles(Spelled(flag), value, &inputs);
       if (flag.names != FlagNames::kTensor) continue;
       for (const std::string& file : FilesInTensor(value)) {
@@ -227,6 +232,11 @@ absl::Status NamingFile(const Command& command, const Args& args, const absl::St
   }
   const absl::string_view message = status.message();
   for (const NamedPath& file : known) {
+    // What a plugin does wrong while it works on a model is about the model, too.
+    if (file.is_library) {
+      if (absl::StartsWith(message, absl::StrCat("plugin '", file.path, "': "))) return status;
+      continue;
+    }
     const size_t looked_at = file.is_data ? file.path.size() + 2 : message.size();
     if (Mentions(message.substr(0, looked_at), file.path)) return status;
   }

@@ -35,7 +35,7 @@ absl::StatusOr<int> RunCommand(const Command& command, const Args& args) {
   return code;
 }
 
-int Dispatch(const Program& program, absl::Span<const std::string> words, std::ostream& out,
+int Dispatch(const CommandLine& program, absl::Span<const std::string> words, std::ostream& out,
              std::ostream& err) {
   const bool asks_help = !words.empty() && words[0] == "help";
   if (asks_help) words.remove_prefix(1);
@@ -92,7 +92,7 @@ int WhyNotPrinted(std::ostream& out) {
 
 }  // namespace
 
-int RunProgram(const Program& program, absl::Span<const std::string> words, std::ostream& out,
+int RunProgram(const CommandLine& program, absl::Span<const std::string> words, std::ostream& out,
                std::ostream& err) {
   const int code = Dispatch(program, words, out, err);
   const int error = WhyNotPrinted(out);

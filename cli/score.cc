@@ -12,13 +12,12 @@
 #include "absl/strings/str_format.h"
 #include "cli/commands.h"
 #include "cli/compare_tensors.h"
+#include "cli/compute_flags.h"
 #include "core/base/status.h"
-#include "core/device/cpu.h"
 #include "core/onnx_io/model.h"
-#include "core/onnx_io/tensor_file.h"
-#include "core/runtime/executor.h"
+#include "core/onnx_io/value_file.h"
+#include "core/runtime/session.h"
 #include "trainer/report/jsonl.h"
-#include "training_info/library.h"
 #include "training_info/lower.h"
 
 namespace onward {
@@ -46,53 +45,58 @@ double JsonNumberIn(const fs::path& file, const std::string& key, double otherwi
   return absl::SimpleAtod(text.substr(begin, end - begin), &value) ? value : otherwise;
 }
 
-absl::StatusOr<std::vector<Tensor>> ReadNumbered(const fs::path& folder, const std::string& stem) {
-  std::vector<Tensor> tensors;
-  for (int i = 0; fs::exists(folder / absl::StrCat(stem, "_", i, ".pb")); ++i) {
-    ONWARD_ASSIGN_OR_RETURN(Tensor t,
-                            ReadTensorFile((folder / absl::StrCat(stem, "_", i, ".pb")).string()));
-    tensors.push_back(std::move(t));
+absl::StatusOr<std::vector<Value>> ReadNumbered(const fs::path& folder, const std::string& stem,
+                                                const std::vector<NamedType>& declared) {
+  std::vector<Value> values;
+  for (size_t i = 0; fs::exists(folder / absl::StrCat(stem, "_", i, ".pb")); ++i) {
+    const std::string path = (folder / absl::StrCat(stem, "_", i, ".pb")).string();
+    ONWARD_ASSIGN_OR_RETURN(
+        Value value, ReadValueFile(path, i < declared.size() ? declared[i].type : ValueType()));
+    values.push_back(std::move(value));
   }
-  return tensors;
+  return values;
 }
 
-// Inputs in order: those without initializer, or all of them where there are as
-// many files.
-TensorMap Positional(const std::vector<Tensor>& tensors, Graph* graph) {
-  std::vector<NamedType> names = graph->FeedInputs();
-  if (tensors.size() > names.size()) names = graph->inputs;
-  TensorMap feeds;
-  for (size_t i = 0; i < tensors.size() && i < names.size(); ++i) {
-    feeds[names[i].name] = tensors[i];
-    graph->initializers.erase(names[i].name);
-  }
-  return feeds;
+size_t CountNumbered(const fs::path& folder, const std::string& stem) {
+  size_t count = 0;
+  while (fs::exists(folder / absl::StrCat(stem, "_", count, ".pb"))) ++count;
+  return count;
 }
 
-absl::Status RunDataSet(const Graph& graph, const fs::path& folder, const Tolerance& tolerance) {
-  ONWARD_ASSIGN_OR_RETURN(std::vector<Tensor> inputs, ReadNumbered(folder, "input"));
-  ONWARD_ASSIGN_OR_RETURN(std::vector<Tensor> expected, ReadNumbered(folder, "output"));
+absl::Status RunDataSet(const Graph& graph, const fs::path& folder, const Tolerance& tolerance,
+                        const Environment& environment) {
   Graph copy = graph;
-  const TensorMap feeds = Positional(inputs, &copy);
+  // Inputs in order: those without initializer, or all of them where there are as many files.
+  std::vector<NamedType> names = copy.FeedInputs();
+  if (CountNumbered(folder, "input") > names.size()) names = copy.inputs;
+  ONWARD_ASSIGN_OR_RETURN(std::vector<Value> inputs, ReadNumbered(folder, "input", names));
+  ONWARD_ASSIGN_OR_RETURN(std::vector<Value> expected,
+                          ReadNumbered(folder, "output", copy.outputs));
+  ValueMap feeds;
+  for (size_t i = 0; i < inputs.size() && i < names.size(); ++i) {
+    feeds[names[i].name] = inputs[i];
+    copy.initializers.erase(names[i].name);
+  }
   CompileOptions options;
-  options.device = &CpuDevice();
-  options.operators = &Operators();
+  options.device = &environment.cpu();
+  options.operators = &environment.operators();
   const std::vector<NamedType> outputs = copy.outputs;
   Session session(std::move(copy), options);
-  ONWARD_ASSIGN_OR_RETURN(TensorMap results, session.Run(feeds, nullptr));
+  ONWARD_ASSIGN_OR_RETURN(ValueMap results, session.RunValues(feeds, nullptr));
   if (outputs.size() != expected.size()) {
     return absl::OutOfRangeError(
         absl::StrCat("the model has ", outputs.size(), " outputs, the case ", expected.size()));
   }
   for (size_t i = 0; i < outputs.size(); ++i) {
-    const Difference d = CompareTensors(results.at(outputs[i].name), expected[i], tolerance);
+    const Difference d = CompareValues(results.at(outputs[i].name), expected[i], tolerance);
     if (!d.equal)
       return absl::OutOfRangeError(absl::StrCat("output '", outputs[i].name, "': ", d.ToString()));
   }
   return absl::OkStatus();
 }
 
-CaseResult RunCase(const fs::path& folder, Tolerance tolerance, bool overridden) {
+CaseResult RunCase(const fs::path& folder, Tolerance tolerance, bool overridden,
+                   const Environment& environment) {
   CaseResult result{folder.filename().string(), "pass", "", ""};
   auto conclude = [&](const absl::Status& status) {
     const bool differs = status.code() == absl::StatusCode::kOutOfRange;
@@ -107,7 +111,7 @@ CaseResult RunCase(const fs::path& folder, Tolerance tolerance, bool overridden)
   }
   auto model = ReadModel((folder / "model.onnx").string());
   if (!model.ok()) return conclude(model.status());
-  auto graph = RunnableGraph(*model);
+  auto graph = RunnableGraph(*model, environment);
   if (auto raw = InferenceGraph(*model); raw.ok())
     result.op = raw->nodes.empty()       ? ""
                 : raw->nodes.size() == 1 ? raw->nodes[0].op_type
@@ -115,7 +119,8 @@ CaseResult RunCase(const fs::path& folder, Tolerance tolerance, bool overridden)
   if (!graph.ok()) return conclude(graph.status());
   int sets = 0;
   for (int k = 0; fs::is_directory(folder / absl::StrCat("test_data_set_", k)); ++k, ++sets) {
-    if (absl::Status s = RunDataSet(*graph, folder / absl::StrCat("test_data_set_", k), tolerance);
+    if (absl::Status s =
+            RunDataSet(*graph, folder / absl::StrCat("test_data_set_", k), tolerance, environment);
         !s.ok())
       return conclude(s);
   }
@@ -146,7 +151,7 @@ absl::StatusOr<std::vector<fs::path>> FindCases(const std::vector<std::string>& 
   return cases;
 }
 
-absl::StatusOr<int> RunScore(const Args& args) {
+absl::StatusOr<int> RunScore(const Args& args, const Environment& environment) {
   WatchInterrupts();
   ONWARD_ASSIGN_OR_RETURN(std::vector<fs::path> cases, FindCases(args.Arguments("DIR")));
   Tolerance tolerance{kOfficialRtol, kOfficialAtol};
@@ -158,7 +163,7 @@ absl::StatusOr<int> RunScore(const Args& args) {
   int passed = 0, failed = 0;
   for (const fs::path& folder : cases) {
     if (Interrupted()) return absl::CancelledError("stopped");
-    const CaseResult r = RunCase(folder, tolerance, overridden);
+    const CaseResult r = RunCase(folder, tolerance, overridden, environment);
     const bool pass = r.result == "pass";
     (pass ? passed : failed) += 1;
     (pass ? by_op[r.op].first : by_op[r.op].second) += 1;
@@ -186,15 +191,17 @@ absl::StatusOr<int> RunScore(const Args& args) {
 }  // namespace
 
 Command ScoreCommand() {
-  return {
-      .name = "score",
-      .summary = "runs cases in the ONNX backend-test layout",
-      .arguments = {{"DIR", "folders of case folders (model.onnx, test_data_set_k)", false, true}},
-      .flags = {Flag::Number("rtol", "R", "relative tolerance instead of the official one", 0, 1e9),
-                Flag::Number("atol", "A", "absolute tolerance instead of the official one", 0, 1e9),
-                Flag::Switch("json", "print one JSON object per case")},
-      .example = "onward score onnx/backend/test/data/node",
-      .run = RunScore};
+  return Computing(
+      {.name = "score",
+       .summary = "runs cases in the ONNX backend-test layout",
+       .arguments = {{"DIR", "folders of case folders (model.onnx, test_data_set_k)", false, true}},
+       .flags = {Flag::Number("rtol", "R", "relative tolerance instead of the official one", 0,
+                              1e9),
+                 Flag::Number("atol", "A", "absolute tolerance instead of the official one", 0,
+                              1e9),
+                 Flag::Switch("json", "print one JSON object per case")},
+       .example = "onward score onnx/backend/test/data/node"},
+      RunScore);
 }
 
 }  // namespace onward

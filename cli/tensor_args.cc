@@ -13,10 +13,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "cli/paths.h"
 #include "core/base/status.h"
-#include "core/onnx_io/tensor_file.h"
+#include "core/onnx_io/value_file.h"
 #include "data/dataset.h"
 #include "data/npy.h"
 
@@ -54,21 +55,62 @@ absl::StatusOr<Tensor> ParseLiteral(const std::string& text, const NamedType& in
   return ConvertTensor(numbers, dtype);
 }
 
+absl::StatusOr<Value> ParseValue(const std::string& text, const NamedType& input) {
+  if (!input.type.is_tensor()) {
+    if (IsTensorFile(text)) return ReadValue(text, input.type);
+    return absl::InvalidArgumentError(absl::StrCat("input '", input.name, "' is ",
+                                                   input.type.ToString(),
+                                                   ": give a .pb file, not '", text, "'"));
+  }
+  Tensor tensor;
+  if (IsTensorFile(text)) {
+    ONWARD_ASSIGN_OR_RETURN(Value value, ReadValue(text, input.type));
+    tensor = *value.tensor();
+  } else {
+    ONWARD_ASSIGN_OR_RETURN(tensor, ParseLiteral(text, input));
+  }
+  if (input.type.dtype == DType::kUndefined || input.type.dtype == tensor.dtype()) return tensor;
+  auto converted = ConvertTensor(tensor, input.type.dtype);
+  if (!converted.ok()) {
+    return Annotate(converted.status(), absl::StrCat("input '", input.name, "'"));
+  }
+  return Value(*std::move(converted));
+}
+
+std::string TensorSummary(const Tensor& tensor) {
+  std::string text = absl::StrCat(DTypeName(tensor.dtype()), tensor.shape().ToString());
+  auto values = ToDoubles(tensor);
+  if (!values.ok() || values->empty()) return text;
+  const auto [low, high] = std::minmax_element(values->begin(), values->end());
+  double sum = 0;
+  for (double v : *values) sum += v;
+  if (values->size() > 1) {
+    absl::StrAppend(&text, absl::StrFormat("  min %.6g  max %.6g  mean %.6g", *low, *high,
+                                           sum / static_cast<double>(values->size())));
+  }
+  absl::StrAppend(&text, "  ");
+  for (size_t i = 0; i < values->size() && i < 8; ++i)
+    absl::StrAppend(&text, i ? ", " : "", absl::StrFormat("%.6g", (*values)[i]));
+  if (values->size() > 8) absl::StrAppend(&text, ", ...");
+  return text;
+}
+
 }  // namespace
 
 bool IsTensorFile(const std::string& value) {
   return absl::EndsWith(value, ".npy") || absl::EndsWith(value, ".pb");
 }
 
-absl::StatusOr<Tensor> ReadTensor(const std::string& path) {
-  if (absl::EndsWith(path, ".pb")) return ReadTensorFile(path);
-  return ReadNpy(path);
+absl::StatusOr<Value> ReadValue(const std::string& path, const ValueType& type) {
+  if (absl::EndsWith(path, ".pb")) return ReadValueFile(path, type);
+  ONWARD_ASSIGN_OR_RETURN(Tensor tensor, ReadNpy(path));
+  return Value(std::move(tensor));
 }
 
-absl::StatusOr<TensorMap> ParseTensorArguments(const std::vector<std::string>& arguments,
-                                               const std::vector<NamedType>& inputs,
-                                               const std::vector<NamedType>& overridable) {
-  TensorMap tensors;
+absl::StatusOr<ValueMap> ParseValueArguments(const std::vector<std::string>& arguments,
+                                             const std::vector<NamedType>& inputs,
+                                             const std::vector<NamedType>& overridable) {
+  ValueMap values;
   std::vector<NamedType> known = inputs;
   known.insert(known.end(), overridable.begin(), overridable.end());
   for (const std::string& argument : arguments) {
@@ -90,35 +132,27 @@ absl::StatusOr<TensorMap> ParseTensorArguments(const std::vector<std::string>& a
       return absl::InvalidArgumentError(absl::StrCat(
           "--input ", argument, ": no such input; the inputs are ", InputNames(inputs)));
     }
-    ONWARD_ASSIGN_OR_RETURN(Tensor tensor,
-                            IsTensorFile(value) ? ReadTensor(value) : ParseLiteral(value, *input));
-    const DType wanted = input->type.dtype;
-    if (wanted != DType::kUndefined && wanted != tensor.dtype()) {
-      auto converted = ConvertTensor(tensor, wanted);
-      if (!converted.ok())
-        return Annotate(converted.status(), absl::StrCat("input '", input->name, "'"));
-      tensor = *std::move(converted);
-    }
-    tensors[input->name] = std::move(tensor);
+    ONWARD_ASSIGN_OR_RETURN(values[input->name], ParseValue(value, *input));
   }
-  return tensors;
+  return values;
 }
 
-std::string Summary(const Tensor& tensor) {
-  std::string text = absl::StrCat(DTypeName(tensor.dtype()), tensor.shape().ToString());
-  auto values = ToDoubles(tensor);
-  if (!values.ok() || values->empty()) return text;
-  const auto [low, high] = std::minmax_element(values->begin(), values->end());
-  double sum = 0;
-  for (double v : *values) sum += v;
-  if (values->size() > 1) {
-    absl::StrAppend(&text, absl::StrFormat("  min %.6g  max %.6g  mean %.6g", *low, *high,
-                                           sum / static_cast<double>(values->size())));
+std::string Summary(const Value& value) {
+  if (value.tensor() != nullptr) return TensorSummary(*value.tensor());
+  std::string text = value.ToString();
+  const Sequence* items = value.sequence();
+  if (value.map() != nullptr) {
+    absl::StrAppend(&text, "\n  keys  ", TensorSummary(value.map()->keys));
+    items = &value.map()->values;
   }
-  absl::StrAppend(&text, "  ");
-  for (size_t i = 0; i < values->size() && i < 8; ++i)
-    absl::StrAppend(&text, i ? ", " : "", absl::StrFormat("%.6g", (*values)[i]));
-  if (values->size() > 8) absl::StrAppend(&text, ", ...");
+  if (const SparseTensor* sparse = value.sparse()) {
+    absl::StrAppend(&text, "\n  indices  ", TensorSummary(sparse->indices), "\n  values  ",
+                    TensorSummary(sparse->values));
+  }
+  for (size_t i = 0; items != nullptr && i < items->items.size(); ++i) {
+    absl::StrAppend(&text, "\n  [", i, "]  ",
+                    absl::StrReplaceAll(Summary(items->items[i]), {{"\n", "\n  "}}));
+  }
   return text;
 }
 
@@ -133,7 +167,7 @@ std::string FileNameFor(const std::string& value) {
   return name.empty() || name[0] == '.' ? "_" + name : name;
 }
 
-absl::Status WriteOutputs(const TensorMap& outputs, const std::string& folder,
+absl::Status WriteOutputs(const ValueMap& outputs, const std::string& folder,
                           const std::vector<std::string>& files) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
@@ -141,19 +175,28 @@ absl::Status WriteOutputs(const TensorMap& outputs, const std::string& folder,
     return absl::InvalidArgumentError(
         absl::StrCat("cannot create folder '", folder, "': ", error.message()));
   std::set<std::string> taken;
-  std::vector<std::pair<std::string, const Tensor*>> planned;
-  for (const auto& [name, tensor] : outputs) {
+  struct Planned {
+    std::string path, name;
+    const Value* value;
+  };
+  std::vector<Planned> planned;
+  for (const auto& [name, value] : outputs) {
+    const std::string ending = value.tensor() != nullptr ? ".npy" : ".pb";
     const std::string wanted = FileNameFor(name);
     std::string file = wanted;
     for (int n = 2; !taken.insert(file).second; ++n) file = absl::StrCat(wanted, "_", n);
     if (file != wanted) {
-      std::cerr << "note: output '" << name << "' is written as " << file << ".npy, since "
-                << wanted << ".npy is another\n";
+      std::cerr << "note: output '" << name << "' is written as " << file << ending << ", since "
+                << wanted << ending << " is another\n";
     }
-    planned.emplace_back((std::filesystem::path(folder) / (file + ".npy")).string(), &tensor);
-    ONWARD_RETURN_IF_ERROR(RefuseToReplace(planned.back().first, files));
+    planned.push_back({(std::filesystem::path(folder) / (file + ending)).string(), name, &value});
+    ONWARD_RETURN_IF_ERROR(RefuseToReplace(planned.back().path, files));
   }
-  for (const auto& [path, tensor] : planned) ONWARD_RETURN_IF_ERROR(WriteNpy(path, *tensor));
+  for (const auto& [path, name, value] : planned) {
+    ONWARD_RETURN_IF_ERROR(value->tensor() != nullptr
+                               ? WriteNpy(path, *value->tensor())
+                               : WriteValueFile(*value, value->type(), name, path));
+  }
   return absl::OkStatus();
 }
 

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <filesystem>
 #include <iostream>
+#include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -10,9 +11,10 @@
 #include "absl/strings/str_join.h"
 #include "cli/author_flags.h"
 #include "cli/commands.h"
+#include "cli/compute_flags.h"
+#include "cli/write_checked.h"
 #include "core/base/parallel.h"
 #include "core/base/status.h"
-#include "core/device/cpu.h"
 #include "trainer/report/jsonl.h"
 #include "trainer/run/class_labels.h"
 #include "trainer/run/loop.h"
@@ -37,7 +39,7 @@ int64_t StoredNumber(const Model& model, const char* key, int64_t otherwise) {
 
 // A trainable model: the file's own, or made so with the flags.
 absl::StatusOr<Model> TrainableModel(const Args& args, const Dataset& data, int64_t batch,
-                                     Model model) {
+                                     Model model, const Environment& environment) {
   if (model.has_training()) return model;
   AuthorOptions options;
   ONWARD_ASSIGN_OR_RETURN(Graph graph, InferenceGraph(model));
@@ -52,7 +54,7 @@ absl::StatusOr<Model> TrainableModel(const Args& args, const Dataset& data, int6
   options.free_batch = fixed > 0 && fixed != batch;
   // A new head is one for other classes.
   if (args.Has("head")) StoreClasses({}, &model);
-  ONWARD_ASSIGN_OR_RETURN(AuthorResult result, MakeTrainable(model, options));
+  ONWARD_ASSIGN_OR_RETURN(AuthorResult result, MakeTrainable(model, options, environment));
   if (!args.Has("quiet")) {
     for (const std::string& note : result.notes) std::cerr << "note: " << note << "\n";
     if (const std::string note = TwiceNote(model, options); !note.empty())
@@ -147,6 +149,7 @@ std::string ResumeCommand(const Args& args) {
        {"data", "eval", "steps", "epochs", "eval-every", "save-every", "report", "log"}) {
     if (args.Has(flag)) absl::StrAppend(&line, " --", flag, " '", args.String(flag), "'");
   }
+  if (args.Has("external-data")) absl::StrAppend(&line, " --external-data");
   return absl::StrCat(line, " --resume -o ", args.String("output"));
 }
 
@@ -176,7 +179,7 @@ absl::Status CheckTrainFlags(const Args& args) {
   return CheckAuthorFlags(args);
 }
 
-absl::StatusOr<int> RunTrain(const Args& args) {
+absl::StatusOr<int> RunTrain(const Args& args, const Environment& environment) {
   WatchInterrupts();
   OutliveReaders();
   const std::string output = args.String("output");
@@ -190,6 +193,7 @@ absl::StatusOr<int> RunTrain(const Args& args) {
   ONWARD_ASSIGN_OR_RETURN(Model model, ReadModel(resume ? output : args.Argument("MODEL")));
   TrainOptions options;
   options.output = output;
+  options.write = ReadWriteFlags(args);
   options.resumed = resume;
   options.batch = args.Has("batch") || !resume ? args.Int("batch")
                                                : StoredNumber(model, kMetaBatch, args.Int("batch"));
@@ -213,9 +217,10 @@ absl::StatusOr<int> RunTrain(const Args& args) {
                                                    "' began; leave --no-shuffle out"));
   }
   if (model.has_training() && !args.Has("quiet")) NoteUnusedFlags(args, model);
-  ONWARD_ASSIGN_OR_RETURN(model, TrainableModel(args, *data, options.batch, std::move(model)));
+  ONWARD_ASSIGN_OR_RETURN(
+      model, TrainableModel(args, *data, options.batch, std::move(model), environment));
   ONWARD_ASSIGN_OR_RETURN(std::unique_ptr<TrainingModel> training,
-                          TrainingModel::Create(std::move(model), CpuDevice()));
+                          TrainingModel::Create(std::move(model), environment));
   ONWARD_RETURN_IF_ERROR(FitBatch(args, *training, &options));
   if (!resume) training->set_random({options.seed, 0});
   if (args.Has("initialize")) ONWARD_RETURN_IF_ERROR(training->Initialize());
@@ -246,23 +251,24 @@ absl::Status CheckEvalFlags(const Args& args) {
   return args.Has("loss") ? ParseLoss(args.String("loss")).status() : absl::OkStatus();
 }
 
-absl::StatusOr<int> RunEval(const Args& args) {
+absl::StatusOr<int> RunEval(const Args& args, const Environment& environment) {
   WatchInterrupts();
   ONWARD_ASSIGN_OR_RETURN(Model model, ReadModel(args.Argument("MODEL")));
   ONWARD_ASSIGN_OR_RETURN(std::shared_ptr<const Dataset> data,
                           OpenData(args.String("data"), Split::kTest));
-  ONWARD_ASSIGN_OR_RETURN(Graph graph, RunnableGraph(model));
+  ONWARD_ASSIGN_OR_RETURN(Graph graph, RunnableGraph(model, environment));
   EvaluateOptions options;
   options.output =
       args.Has("train-output") ? args.String("train-output") : model.Metadata(kMetaOutput);
   options.batch = args.Int("batch");
   options.loss = StoredLoss(model);
+  options.looked_at = std::as_const(model).weights().PageReleaser();
   ONWARD_ASSIGN_OR_RETURN(options.classes, StoredClasses(model));
   if (args.Has("loss")) {
     ONWARD_ASSIGN_OR_RETURN(options.loss, ParseLoss(args.String("loss")));
   }
   ONWARD_ASSIGN_OR_RETURN(std::unique_ptr<Evaluator> evaluator,
-                          Evaluator::Create(std::move(graph), data, options));
+                          Evaluator::Create(std::move(graph), data, options, environment));
   if (!evaluator->note().empty()) std::cerr << "note: " << evaluator->note() << "\n";
   ONWARD_ASSIGN_OR_RETURN(Evaluation e, evaluator->Run(nullptr, &Interrupted()));
   const bool classes = !std::isnan(e.accuracy);
@@ -309,6 +315,7 @@ Command TrainCommand() {
       Flag::Switch("resume", "continue where OUT left off"),
       Flag::Switch("overwrite",
                    "begin anew although OUT exists; it stays until the first save of this run"),
+      ExternalDataFlag(),
       Flag::Switch("initialize", "start from newly drawn weights (the file's initialization)"),
       Flag::Switch("no-shuffle", "take examples in their order"),
       Flag::Count("save-every", "N", "write OUT every N steps too", 1),
@@ -318,34 +325,35 @@ Command TrainCommand() {
       Flag::Switch("quiet", "no progress"),
       Flag::Switch("json", "print one JSON object at the end")};
   for (Flag& f : AuthorFlags()) flags.push_back(std::move(f));
-  return {.name = "train",
-          .summary = "fine-tunes a model; an inference-only model is made trainable first",
-          .arguments = {{"MODEL", "an .onnx file"}},
-          .flags = std::move(flags),
-          .example =
-              "onward train model.onnx --data mnist:DIR --eval mnist:DIR -o trained.onnx --epochs "
-              "2 --report report.html",
-          .check = CheckTrainFlags,
-          .run = RunTrain};
+  return Computing(
+      {.name = "train",
+       .summary = "fine-tunes a model; an inference-only model is made trainable first",
+       .arguments = {{"MODEL", "an .onnx file"}},
+       .flags = std::move(flags),
+       .example =
+           "onward train model.onnx --data mnist:DIR --eval mnist:DIR -o trained.onnx --epochs "
+           "2 --report report.html",
+       .check = CheckTrainFlags},
+      RunTrain);
 }
 
 Command EvalCommand() {
-  return {
-      .name = "eval",
-      .summary = "loss and accuracy (or error) over a data set",
-      .arguments = {{"MODEL", "an .onnx file"}},
-      .flags =
-          {Flag::Value("data", "SPEC", DataSpecHelp()).Names(FlagNames::kData).Required(),
-           Flag::Value(
-               "loss", "LOSS",
-               "which loss to report; by default the one it was trained with, or from the labels"),
-           Flag::Value("train-output", "NAME", "the model output to judge; the first by default"),
-           Flag::Count("batch", "N", "examples at a time", 1).Default("256"),
-           Flag::Number("at-least", "A", "exit 1 if the accuracy (0 to 1) is below this", 0, 1),
-           Flag::Switch("json", "print one JSON object")},
-      .example = "onward eval model.onnx --data mnist:DIR",
-      .check = CheckEvalFlags,
-      .run = RunEval};
+  return Computing(
+      {.name = "eval",
+       .summary = "loss and accuracy (or error) over a data set",
+       .arguments = {{"MODEL", "an .onnx file"}},
+       .flags =
+           {Flag::Value("data", "SPEC", DataSpecHelp()).Names(FlagNames::kData).Required(),
+            Flag::Value(
+                "loss", "LOSS",
+                "which loss to report; by default the one it was trained with, or from the labels"),
+            Flag::Value("train-output", "NAME", "the model output to judge; the first by default"),
+            Flag::Count("batch", "N", "examples at a time", 1).Default("256"),
+            Flag::Number("at-least", "A", "exit 1 if the accuracy (0 to 1) is below this", 0, 1),
+            Flag::Switch("json", "print one JSON object")},
+       .example = "onward eval model.onnx --data mnist:DIR",
+       .check = CheckEvalFlags},
+      RunEval);
 }
 
 }  // namespace onward

@@ -8,15 +8,21 @@
 #include "absl/status/status.h"
 #include "cli/args.h"
 #include "core/onnx_io/model.h"
+#include "environment/environment.h"
 
 namespace onward {
 
 // Nothing is written where CheckModel has findings; the error holds them all.
-absl::Status WriteChecked(const Model& model, const std::string& path);
+absl::Status WriteChecked(const Model& model, const std::string& path, const WriteOptions& options,
+                          const Environment& environment);
 
 // --overwrite of commands whose -o may replace the model they read. Any other file at
 // that place they replace without being asked, as converters do.
 Flag OverwriteFlag();
+
+// --external-data of every command that writes models, and what it asks for.
+Flag ExternalDataFlag();
+WriteOptions ReadWriteFlags(const Args& args);
 
 }  // namespace onward
 

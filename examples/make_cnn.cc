@@ -7,7 +7,7 @@
 
 #include "core/graph/builder.h"
 #include "core/onnx_io/model.h"
-#include "training_info/library.h"
+#include "environment/environment.h"
 
 namespace onward {
 namespace {
@@ -17,7 +17,8 @@ constexpr int kIrVersion = 8;
 
 class Layers {
  public:
-  explicit Layers(Graph* graph) : graph_(graph), b_(graph, &Operators(), "h") {}
+  explicit Layers(Graph* graph)
+      : graph_(graph), b_(graph, &DefaultEnvironment().operators(), "h") {}
 
   GraphBuilder& b() { return b_; }
 

@@ -38,6 +38,11 @@ FunctionDef SgdStepFunction();
 FunctionDef AdamWStepFunction();
 void RegisterStandardOptimizerBodies(FunctionLibrary& library);  // standard_bodies.cc
 
+// row_steps.cc
+RowUpdate SgdRowUpdate();
+RowUpdate AdagradRowUpdate();
+void RegisterRowSteps(FunctionLibrary& library);
+
 // 1 - beta^T, both doubles: in float, beta^T is too close to 1 for the difference to keep
 // its digits.
 Expr BiasCorrection(GraphBuilder& b, const Expr& beta, const Expr& t);

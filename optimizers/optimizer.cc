@@ -90,6 +90,7 @@ void RegisterOptimizerFunctions(FunctionLibrary& library) {
   library.Add("SgdStep", SgdStepFunction());
   library.Add("AdamWStep", AdamWStepFunction());
   RegisterStandardOptimizerBodies(library);
+  RegisterRowSteps(library);
 }
 
 absl::Status StandardUpdate(GraphBuilder& b, std::string_view op, Attributes attributes,

@@ -72,7 +72,8 @@ absl::Status BuildUpdate(GraphBuilder& b, const OptimizerSpec& spec, const Expr&
                          const Expr& step, absl::Span<const Variable> variables,
                          std::vector<std::vector<Expr>>* updated);
 
-// The bodies of SgdStep and AdamWStep, and of the operators of ai.onnx.preview.training.
+// The bodies of SgdStep and AdamWStep, of the operators of ai.onnx.preview.training, and of
+// the steps that update some rows only.
 void RegisterOptimizerFunctions(FunctionLibrary& library);
 
 }  // namespace onward

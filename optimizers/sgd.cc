@@ -67,6 +67,7 @@ FunctionDef SgdStepFunction() {
   def.output_like = {1};
   def.attributes = {"weight_decay"};
   def.attributes_by_reference = true;
+  def.traits.row_update = SgdRowUpdate();
   return def;
 }
 

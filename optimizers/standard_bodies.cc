@@ -100,8 +100,9 @@ std::vector<Expr> Adam(const Share& in) {
 }  // namespace
 
 void RegisterStandardOptimizerBodies(FunctionLibrary& library) {
-  library.Add("Adagrad", Optimizer(1, Adagrad, {"epsilon", "decay_factor", "norm_coefficient"}),
-              kTrainingDomain);
+  FunctionDef adagrad = Optimizer(1, Adagrad, {"epsilon", "decay_factor", "norm_coefficient"});
+  adagrad.traits.row_update = AdagradRowUpdate();
+  library.Add("Adagrad", std::move(adagrad), kTrainingDomain);
   library.Add("Momentum", Optimizer(1, Momentum, {"alpha", "beta", "norm_coefficient", "mode"}),
               kTrainingDomain);
   library.Add(

@@ -8,6 +8,6 @@
 
 #include "cmake/precompiled.h"
 #include "core/onnx_io/model.h"
-#include "core/runtime/executor.h"
+#include "core/runtime/session.h"
 #include "tests/support/text_model.h"
 #include "training_info/step.h"

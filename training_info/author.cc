@@ -30,8 +30,11 @@ constexpr char kStepVariable[] = "onward_step";
 
 class Author {
  public:
-  Author(const Model& model, const AuthorOptions& options)
-      : source_(model), options_(options), weights_(options.train, options.freeze) {}
+  Author(const Model& model, const AuthorOptions& options, const Environment& environment)
+      : source_(model),
+        options_(options),
+        environment_(environment),
+        weights_(options.train, options.freeze) {}
 
   absl::StatusOr<AuthorResult> Run() {
     ONWARD_RETURN_IF_ERROR(PrepareInference());
@@ -67,7 +70,7 @@ class Author {
     }
     if (options_.free_batch && FixedBatch(graph_) > 0) {
       Note(absl::StrCat("made the fixed batch size of ", FixedBatch(graph_), " variable"));
-      ONWARD_RETURN_IF_ERROR(FreeBatch(&graph_));
+      ONWARD_RETURN_IF_ERROR(FreeBatch(environment_.operators(), &graph_));
       rewritten_ = true;
     }
     output_ = options_.output.empty() ? DefaultOutput(graph_) : options_.output;
@@ -88,7 +91,7 @@ class Author {
       rewritten_ = true;
     }
     if (rewritten_) DropInitializersFromInputs();
-    return InferTypes(&graph_, Operators());
+    return InferTypes(&graph_, environment_.operators());
   }
 
   void DropInitializersFromInputs() {
@@ -109,12 +112,12 @@ class Author {
       Note(
           "the algorithm holds a training-mode copy of the forward pass (BatchNormalization, "
           "Dropout)");
-      ONWARD_RETURN_IF_ERROR(InferTypes(&work, Operators()));
+      ONWARD_RETURN_IF_ERROR(InferTypes(&work, environment_.operators()));
       // The copy has the shape of the original, also where only its declaration tells.
       if (const ValueType* type = work.TypeOf(output_)) work.types[train_output] = *type;
     }
     train_output_ = train_output;
-    GraphBuilder b(&work, &Operators(), "train");
+    GraphBuilder b(&work, &environment_.operators(), "train");
     const Expr output = b.Value(train_output);
     ONWARD_RETURN_IF_ERROR(CheckOutput(output.type()));
     label_ = b.UniqueName(options_.label);
@@ -130,10 +133,11 @@ class Author {
       gradients = AddGradientNode(b);
       ONWARD_RETURN_IF_ERROR(b.status());
       // The node is only a promise: make sure it can be kept.
-      ONWARD_RETURN_IF_ERROR(ExpandGradients(work).status());
+      ONWARD_RETURN_IF_ERROR(ExpandGradients(work, environment_).status());
     } else {
       DifferentiateOptions differentiate;
-      differentiate.operators = &Operators();
+      differentiate.operators = &environment_.operators();
+      differentiate.rules = &environment_.rules();
       ONWARD_ASSIGN_OR_RETURN(Gradients result,
                               Differentiate(work, loss_, trained_, differentiate));
       work = std::move(result.graph);
@@ -171,7 +175,7 @@ class Author {
   }
 
   absl::Status AddUpdates(const std::vector<std::string>& gradients, Graph* work) {
-    GraphBuilder b(work, &Operators(), "update");
+    GraphBuilder b(work, &environment_.operators(), "update");
     const int first = FirstStep(options_.optimizer);
     step_ = b.UniqueName(kStepVariable);
     AddState(step_, Tensor::Scalar<int64_t>(first), work);
@@ -236,8 +240,8 @@ class Author {
   }
 
   // Standard operators only.
-  static absl::Status ExpandTail(Graph* work) {
-    ONWARD_ASSIGN_OR_RETURN(Graph inlined, InlineOwnFunctions(*work));
+  absl::Status ExpandTail(Graph* work) const {
+    ONWARD_ASSIGN_OR_RETURN(Graph inlined, InlineOwnFunctions(*work, environment_));
     *work = std::move(inlined);
     return absl::OkStatus();
   }
@@ -278,7 +282,7 @@ class Author {
       if (node.domain != kOnwardDomain) continue;
       const FunctionKey key{node.domain, node.op_type, ""};
       if (algorithm.functions.contains(key)) continue;
-      ONWARD_ASSIGN_OR_RETURN(Function function, FileFunction(node));
+      ONWARD_ASSIGN_OR_RETURN(Function function, FileFunction(environment_.functions(), node));
       algorithm.functions.emplace(key, std::make_shared<Function>(std::move(function)));
     }
     AddInitialization(graph_, trained_, states_, &entry_);
@@ -308,6 +312,7 @@ class Author {
 
   const Model& source_;
   const AuthorOptions& options_;
+  const Environment& environment_;
   Graph graph_;
   bool rewritten_ = false;
   std::string output_, train_output_, label_, loss_, rate_, step_;
@@ -340,8 +345,9 @@ std::string LastOperator(const Graph& graph, const std::string& output) {
   return "";
 }
 
-absl::StatusOr<AuthorResult> MakeTrainable(const Model& model, const AuthorOptions& options) {
-  auto result = Author(model, options).Run();
+absl::StatusOr<AuthorResult> MakeTrainable(const Model& model, const AuthorOptions& options,
+                                           const Environment& environment) {
+  auto result = Author(model, options, environment).Run();
   if (!result.ok()) return Annotate(result.status(), absl::StrCat("'", model.path(), "'"));
   return result;
 }

@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "core/onnx_io/model.h"
+#include "environment/environment.h"
 #include "losses/loss.h"
 #include "optimizers/optimizer.h"
 #include "optimizers/schedule.h"
@@ -47,7 +48,8 @@ struct AuthorResult {
 // The result's opset is the model's own, at least 18. BatchNormalization and
 // Dropout get a training-mode copy of the forward pass in the algorithm; running
 // statistics are written back. initialization draws new weights.
-absl::StatusOr<AuthorResult> MakeTrainable(const Model& model, const AuthorOptions& options);
+absl::StatusOr<AuthorResult> MakeTrainable(const Model& model, const AuthorOptions& options,
+                                           const Environment& environment);
 
 // The output that is trained where none is named: the first float one (classifiers of
 // scikit-learn put the label first), else the first. "" where there is none.

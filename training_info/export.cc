@@ -2,7 +2,10 @@
 #include "training_info/export.h"
 
 #include <algorithm>
+#include <map>
+#include <optional>
 #include <set>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -13,7 +16,7 @@
 
 namespace onward {
 
-absl::Status SetValues(const Tensor& value, onnx::TensorProto* proto) {
+absl::Status SetValues(const Tensor& value, onnx::TensorProto* proto, Weights* held) {
   const Shape shape(absl::MakeConstSpan(proto->dims().data(), proto->dims_size()));
   if (static_cast<DType>(proto->data_type()) != value.dtype() || shape != value.shape()) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -21,16 +24,16 @@ absl::Status SetValues(const Tensor& value, onnx::TensorProto* proto) {
         shape.ToString(), ", but its new value is ", DTypeName(value.dtype()),
         value.shape().ToString()));
   }
-  ReplaceValues(value, proto);
+  ReplaceValues(value, proto, held);
   return absl::OkStatus();
 }
 
-absl::Status SetInitializers(const Variables& variables, onnx::GraphProto* graph,
+absl::Status SetInitializers(const Variables& variables, onnx::GraphProto* graph, Weights* held,
                              std::set<std::string>* done) {
   for (onnx::TensorProto& t : *graph->mutable_initializer()) {
     auto it = variables.find(t.name());
     if (it == variables.end()) continue;
-    ONWARD_RETURN_IF_ERROR(SetValues(it->second, &t));
+    ONWARD_RETURN_IF_ERROR(SetValues(it->second, &t, held));
     done->insert(t.name());
   }
   return absl::OkStatus();
@@ -50,9 +53,10 @@ absl::Status RequirePlaces(const Variables& variables, const std::set<std::strin
 absl::StatusOr<Model> WithVariables(const Model& model, const Variables& variables) {
   Model out = model;
   std::set<std::string> done;
-  ONWARD_RETURN_IF_ERROR(SetInitializers(variables, out.proto().mutable_graph(), &done));
+  Weights* held = &out.weights();
+  ONWARD_RETURN_IF_ERROR(SetInitializers(variables, out.proto().mutable_graph(), held, &done));
   for (auto& info : *out.proto().mutable_training_info()) {
-    ONWARD_RETURN_IF_ERROR(SetInitializers(variables, info.mutable_algorithm(), &done));
+    ONWARD_RETURN_IF_ERROR(SetInitializers(variables, info.mutable_algorithm(), held, &done));
   }
   ONWARD_RETURN_IF_ERROR(RequirePlaces(variables, done, "the model"));
   return out;
@@ -92,8 +96,9 @@ Model InferenceOnly(const Model& model) {
 void AddTrainingEntry(const TrainingEntry& entry, Model* model) {
   onnx::ModelProto& proto = model->proto();
   onnx::TrainingInfoProto* info = proto.add_training_info();
-  GraphToProto(entry.initialization, info->mutable_initialization());
-  GraphToProto(entry.algorithm, info->mutable_algorithm());
+  Weights* held = &model->weights();
+  GraphToProto(entry.initialization, info->mutable_initialization(), held);
+  GraphToProto(entry.algorithm, info->mutable_algorithm(), held);
   auto bind = [](const std::vector<Binding>& bindings, auto* target) {
     for (const Binding& b : bindings) {
       auto* e = target->Add();
@@ -106,7 +111,7 @@ void AddTrainingEntry(const TrainingEntry& entry, Model* model) {
   std::set<FunctionKey> carried;
   for (const auto& f : proto.functions()) carried.insert({f.domain(), f.name(), f.overload()});
   for (const auto& [key, function] : entry.algorithm.functions) {
-    if (!carried.contains(key)) FunctionToProto(key, *function, proto.add_functions());
+    if (!carried.contains(key)) FunctionToProto(key, *function, proto.add_functions(), held);
   }
   std::map<std::string, int> opsets = model->opsets();
   for (const auto& [domain, version] : entry.algorithm.opsets) {
@@ -125,16 +130,47 @@ Model RebuildLike(const Model& like, const Graph& graph, int ir_version) {
   return model;
 }
 
-absl::StatusOr<Variables> CurrentValues(const TrainingSpec& spec) {
+absl::StatusOr<Variables> TakeVariables(const std::set<std::string>& names,
+                                        const std::vector<Graph*>& graphs, Model* model) {
+  // Before the message changes: where the model holds them.
+  std::map<std::string, int64_t> numbers;
+  const auto note = [&](const onnx::GraphProto& graph) {
+    for (const onnx::TensorProto& t : graph.initializer()) {
+      const std::optional<int64_t> number = HeldNumber(t);
+      if (number.has_value() && names.contains(t.name())) numbers.emplace(t.name(), *number);
+    }
+  };
+  note(std::as_const(*model).proto().graph());
+  for (const auto& info : std::as_const(*model).proto().training_info()) note(info.algorithm());
+  Weights& weights = model->weights();
   Variables variables;
-  for (const std::string& name : spec.StateVariables()) {
-    const Tensor* value = spec.FindInitializer(name);
-    if (value == nullptr) {
+  for (const std::string& name : names) {
+    Tensor value;
+    std::vector<Tensor*> places;
+    for (Graph* graph : graphs) {
+      auto it = graph->initializers.find(name);
+      if (it == graph->initializers.end()) continue;
+      places.push_back(&it->second);
+      Tensor there = std::exchange(it->second, {});
+      if (!value.defined()) value = std::move(there);
+    }
+    if (places.empty()) {
       return absl::InvalidArgumentError(
           absl::StrCat("a binding names '", name, "', which is not an initializer"));
     }
-    variables.emplace(name, value->Clone());
+    auto number = numbers.find(name);
+    if (number == numbers.end() || value.dtype() == DType::kBool) {
+      value = value.Clone();
+    } else {
+      const DType dtype = value.dtype();
+      const Shape shape = value.shape();
+      value = {};
+      ONWARD_ASSIGN_OR_RETURN(value, weights.Take(number->second, dtype, shape));
+    }
+    for (Tensor* place : places) *place = value;
+    variables.emplace(name, std::move(value));
   }
+  ONWARD_ASSIGN_OR_RETURN(*model, WithVariables(*model, variables));
   return variables;
 }
 

@@ -6,7 +6,8 @@
 
 #include "absl/status/statusor.h"
 #include "core/onnx_io/model.h"
-#include "core/runtime/executor.h"
+#include "core/runtime/session.h"
+#include "environment/environment.h"
 #include "training_info/spec.h"
 #include "training_info/surgery/surgery.h"
 
@@ -43,7 +44,8 @@ absl::StatusOr<PlainModel> ExportPlain(const Model& trained);
 // that `original` holds in Constant nodes are replaced there, copies that were tied
 // to a weight follow it, and nodes that shared a tensor with others get the one they
 // were trained with. An error if nothing corresponds or a trained weight has no place.
-absl::StatusOr<Model> ExportLike(const Model& trained, const Model& original);
+absl::StatusOr<Model> ExportLike(const Model& trained, const Model& original,
+                                 const Environment& environment);
 
 // Adds an entry to model.training_info, and the functions it calls.
 void AddTrainingEntry(const TrainingEntry& entry, Model* model);
@@ -52,8 +54,11 @@ void AddTrainingEntry(const TrainingEntry& entry, Model* model);
 // `like`.
 Model RebuildLike(const Model& like, const Graph& graph, int ir_version);
 
-// The present value of every state variable (each owns its memory).
-absl::StatusOr<Variables> CurrentValues(const TrainingSpec& spec);
+// The values of these initializers, each in memory of its own. They leave the model: values that
+// nobody else has are moved, not copied, and what stands for them in the model and in `graphs`,
+// which were read from it, is the result's memory from now on.
+absl::StatusOr<Variables> TakeVariables(const std::set<std::string>& names,
+                                        const std::vector<Graph*>& graphs, Model* model);
 
 }  // namespace onward
 

@@ -4,17 +4,15 @@
 #include <set>
 
 #include "core/base/status.h"
-#include "core/device/cpu.h"
 #include "training_info/export.h"
 #include "training_info/export_proto.h"
 #include "training_info/import.h"
-#include "training_info/library.h"
 #include "training_info/weights/weights.h"
 
 namespace onward {
 namespace {
 
-absl::Status SetConstants(const Variables& variables, onnx::GraphProto* graph,
+absl::Status SetConstants(const Variables& variables, onnx::GraphProto* graph, Weights* held,
                           std::set<std::string>* done) {
   for (onnx::NodeProto& node : *graph->mutable_node()) {
     if (node.op_type() != "Constant" || node.output_size() != 1) continue;
@@ -22,7 +20,7 @@ absl::Status SetConstants(const Variables& variables, onnx::GraphProto* graph,
     if (it == variables.end()) continue;
     for (onnx::AttributeProto& a : *node.mutable_attribute()) {
       if (a.name() != "value") continue;
-      ONWARD_RETURN_IF_ERROR(SetValues(it->second, a.mutable_t()));
+      ONWARD_RETURN_IF_ERROR(SetValues(it->second, a.mutable_t(), held));
       done->insert(node.output(0));
     }
   }
@@ -31,8 +29,8 @@ absl::Status SetConstants(const Variables& variables, onnx::GraphProto* graph,
 
 // Initializers of the original that the trained model computes from its weights: transposed
 // copies, padded biases.
-absl::StatusOr<Variables> ComputedWeights(const Graph& trained,
-                                          const std::set<std::string>& places) {
+absl::StatusOr<Variables> ComputedWeights(const Graph& trained, const std::set<std::string>& places,
+                                          const Environment& environment) {
   Graph graph = trained;
   graph.inputs.clear();
   graph.outputs.clear();
@@ -48,8 +46,8 @@ absl::StatusOr<Variables> ComputedWeights(const Graph& trained,
   Prune(&graph, names);
   ONWARD_ASSIGN_OR_RETURN(graph, Canonicalize(graph));
   CompileOptions options;
-  options.device = &CpuDevice();
-  options.operators = &Operators();
+  options.device = &environment.cpu();
+  options.operators = &environment.operators();
   Session session(std::move(graph), options);
   ONWARD_ASSIGN_OR_RETURN(TensorMap values, session.Run({}, nullptr));
   Variables computed;
@@ -97,7 +95,8 @@ std::set<std::string> ConstantsOf(const Model& model) {
 
 }  // namespace
 
-absl::StatusOr<Model> ExportLike(const Model& trained, const Model& original) {
+absl::StatusOr<Model> ExportLike(const Model& trained, const Model& original,
+                                 const Environment& environment) {
   ONWARD_ASSIGN_OR_RETURN(TrainingSpec spec, ImportTraining(trained));
   const Graph& graph = spec.inference;
   const std::set<std::string> bound = spec.StateVariables(), places = ConstantsOf(original);
@@ -110,18 +109,19 @@ absl::StatusOr<Model> ExportLike(const Model& trained, const Model& original) {
   }
   if (weights.empty())
     return absl::InvalidArgumentError("the two models have no weights in common");
-  ONWARD_ASSIGN_OR_RETURN(Variables all, ComputedWeights(graph, places));
+  ONWARD_ASSIGN_OR_RETURN(Variables all, ComputedWeights(graph, places, environment));
   for (const auto& [name, tensor] : weights) all.insert_or_assign(name, tensor);
   Model out = original;
   std::set<std::string> done;
   onnx::GraphProto* proto = out.proto().mutable_graph();
-  ONWARD_RETURN_IF_ERROR(SetInitializers(all, proto, &done));
-  ONWARD_RETURN_IF_ERROR(SetConstants(all, proto, &done));
+  Weights* held = &out.weights();
+  ONWARD_RETURN_IF_ERROR(SetInitializers(all, proto, held, &done));
+  ONWARD_RETURN_IF_ERROR(SetConstants(all, proto, held, &done));
   for (const auto& [name, tensor] : weights) {
     const std::string source = graph.ValueMetadata(name, kCopyOfKey);
     if (done.contains(name) || source.empty() || !GiveOwnTensor(graph, name, source, proto))
       continue;
-    TensorToProto(tensor, name, proto->add_initializer());
+    TensorToProto(tensor, name, proto->add_initializer(), held);
     done.insert(name);
   }
   // A weight that the original holds only in what is computed from it is in place, too.

@@ -58,10 +58,11 @@ absl::StatusOr<ModeChange> ToInferenceMode(Model* model) {
   ONWARD_ASSIGN_OR_RETURN(Graph graph, InferenceGraph(*model));
   ModeChange total = SetInferenceMode(&graph);
   if (total.any()) PatchNodes(graph, model->proto().mutable_graph()->mutable_node());
-  const Model& shared = *model;
+  const Model shared = *model;
+  const ExternalData external(shared.folder(), &shared.weights());
   for (int i = 0; i < shared.proto().functions_size(); ++i) {
     ONWARD_ASSIGN_OR_RETURN(Function function,
-                            FunctionFromProto(shared.proto().functions(i), nullptr));
+                            FunctionFromProto(shared.proto().functions(i), &external));
     const ModeChange change = SetInferenceMode(&function.body);
     if (!change.any()) continue;
     PatchNodes(function.body, model->proto().mutable_functions(i)->mutable_node());

@@ -8,15 +8,15 @@
 
 #include "absl/status/status.h"
 #include "core/onnx_io/proto.h"
-#include "core/runtime/executor.h"
+#include "core/runtime/session.h"
 
 namespace onward {
 
 // Replaces the values, keeping name, type, shape and documentation.
-absl::Status SetValues(const Tensor& value, onnx::TensorProto* proto);
+absl::Status SetValues(const Tensor& value, onnx::TensorProto* proto, Weights* held);
 
 // The same for every initializer that `variables` name; adds those to `done`.
-absl::Status SetInitializers(const Variables& variables, onnx::GraphProto* graph,
+absl::Status SetInitializers(const Variables& variables, onnx::GraphProto* graph, Weights* held,
                              std::set<std::string>* done);
 
 // An error that lists the variables which are not in `done`.

@@ -9,7 +9,6 @@
 #include "core/base/status.h"
 #include "core/graph/verify.h"
 #include "training_info/export.h"
-#include "training_info/library.h"
 #include "training_info/lower.h"
 
 namespace onward {
@@ -26,9 +25,12 @@ bool IsComputed(const Graph& graph, const std::vector<std::string>& values) {
 // Adds the derivatives to the graph and returns their names.
 absl::StatusOr<std::vector<std::string>> AddGradients(const std::string& y,
                                                       const std::vector<std::string>& xs,
-                                                      int64_t orders, Graph* graph) {
+                                                      int64_t orders,
+                                                      const Environment& environment,
+                                                      Graph* graph) {
   DifferentiateOptions options;
-  options.operators = &Operators();
+  options.operators = &environment.operators();
+  options.rules = &environment.rules();
   // Values in one list are held apart: where one depends on another, it takes a
   // list for each to get whole derivatives.
   const bool apart = IsComputed(*graph, xs);
@@ -52,7 +54,8 @@ absl::StatusOr<std::vector<std::string>> AddGradients(const std::string& y,
 }  // namespace
 
 absl::StatusOr<GradientModel> MakeGradientModel(const Model& model, const std::string& y,
-                                                const std::vector<std::string>& xs, int64_t order) {
+                                                const std::vector<std::string>& xs, int64_t order,
+                                                const Environment& environment) {
   if (xs.empty() || order < 1 || order > kHighestGradientOrder) {
     return absl::InvalidArgumentError(
         absl::StrCat("a gradient needs at least one value to differentiate by, and an order from 1 "
@@ -61,10 +64,10 @@ absl::StatusOr<GradientModel> MakeGradientModel(const Model& model, const std::s
   }
   ONWARD_ASSIGN_OR_RETURN(Graph graph, InferenceGraph(model));
   ONWARD_ASSIGN_OR_RETURN(graph, WritableGraph(graph));
-  ONWARD_ASSIGN_OR_RETURN(graph, ExpandGradients(graph));
-  auto names = AddGradients(y, xs, order, &graph);
+  ONWARD_ASSIGN_OR_RETURN(graph, ExpandGradients(graph, environment));
+  auto names = AddGradients(y, xs, order, environment, &graph);
   if (!names.ok()) return Annotate(names.status(), absl::StrCat("'", model.path(), "'"));
-  ONWARD_ASSIGN_OR_RETURN(graph, InlineOwnFunctions(graph));
+  ONWARD_ASSIGN_OR_RETURN(graph, InlineOwnFunctions(graph, environment));
   for (const std::string& name : *names) {
     const ValueType* type = graph.TypeOf(name);
     graph.outputs.push_back({name, type == nullptr ? ValueType{} : *type});

@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "core/onnx_io/model.h"
+#include "environment/environment.h"
 
 namespace onward {
 
@@ -22,7 +23,8 @@ inline constexpr int64_t kHighestGradientOrder = 16;  // graphs grow with each
 // In standard operators: the derivatives of y by each of xs, of the first order up to
 // `order`; later orders differentiate the gradient of each x by that x.
 absl::StatusOr<GradientModel> MakeGradientModel(const Model& model, const std::string& y,
-                                                const std::vector<std::string>& xs, int64_t order);
+                                                const std::vector<std::string>& xs, int64_t order,
+                                                const Environment& environment);
 
 }  // namespace onward
 

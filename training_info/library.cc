@@ -2,36 +2,14 @@
 #include "training_info/library.h"
 
 #include "absl/strings/str_cat.h"
-#include "autograd/rule.h"
 #include "core/base/status.h"
-#include "core/onnx_io/operators.h"
-#include "core/runtime/fuse.h"
-#include "optimizers/optimizer.h"
 #include "training_info/export.h"
 
 namespace onward {
 
-const FunctionLibrary& Functions() {
-  static const FunctionLibrary* library = [] {
-    auto* l = new FunctionLibrary;
-    RegisterGradientFunctions(*l);
-    RegisterOptimizerFunctions(*l);
-    RegisterFusedFunctions(*l);
-    RegisterRowFunctions(*l);
-    RegisterWinnerFunctions(*l);
-    return l;
-  }();
-  return *library;
-}
-
-const OperatorSet& Operators() {
-  static const OperatorSet* operators = MakeOnnxOperators(&Functions()).release();
-  return *operators;
-}
-
-absl::StatusOr<Function> FileFunction(const Node& call) {
+absl::StatusOr<Function> FileFunction(const FunctionLibrary& library, const Node& call) {
   constexpr int kFloatAttribute = 1;  // AttributeProto.FLOAT
-  const FunctionDef* def = Functions().Find(call);
+  const FunctionDef* def = library.Find(call);
   if (def == nullptr || !def->attributes_by_reference) {
     return absl::InternalError(
         absl::StrCat(call.Describe(), ": is not a function that files carry"));
@@ -45,16 +23,17 @@ absl::StatusOr<Function> FileFunction(const Node& call) {
     formal.attributes[name] = std::move(reference);
   }
   ONWARD_ASSIGN_OR_RETURN(Graph body,
-                          Functions().Instantiate(formal, {}, nullptr, kOldestWrittenOpset));
+                          library.Instantiate(formal, {}, nullptr, kOldestWrittenOpset));
   for (NamedType& v : body.inputs) v.type = {};
   body.types.clear();
   return Function{std::move(body), def->attributes, {}};
 }
 
-bool IsLibraryCall(const Node& call, const std::map<std::string, int>& opsets) {
+bool IsLibraryCall(const FunctionLibrary& library, const Node& call,
+                   const std::map<std::string, int>& opsets) {
   auto it = opsets.find(call.domain);
   return call.domain == kOnwardDomain && call.overload.empty() && it != opsets.end() &&
-         it->second == kOnwardVersion && Functions().Find(call) != nullptr;
+         it->second == kOnwardVersion && library.Find(call) != nullptr;
 }
 
 }  // namespace onward

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operators Onward knows: the standard's and its own functions.
+// Onward's own functions in files.
 #ifndef ONWARD_TRAINING_INFO_LIBRARY_H_
 #define ONWARD_TRAINING_INFO_LIBRARY_H_
 
+#include <map>
+#include <string>
+
+#include "absl/status/statusor.h"
 #include "core/graph/function_library.h"
-#include "core/graph/operator_set.h"
 
 namespace onward {
 
-// Gradient functions and optimizer steps. Both live for the whole process.
-const FunctionLibrary& Functions();
-const OperatorSet& Operators();
-
-// Whether a call in a file with these operator sets means what Functions() holds, so
+// Whether a call in a file with these operator sets means what the library holds, so
 // that a fused kernel may run it instead of the body that the file carries.
-bool IsLibraryCall(const Node& call, const std::map<std::string, int>& opsets);
+bool IsLibraryCall(const FunctionLibrary& library, const Node& call,
+                   const std::map<std::string, int>& opsets);
 // The function as files carry it: untyped, so that it serves every float type, and with
 // references to the attributes of its calls.
-absl::StatusOr<Function> FileFunction(const Node& call);
+absl::StatusOr<Function> FileFunction(const FunctionLibrary& library, const Node& call);
 
 }  // namespace onward
 

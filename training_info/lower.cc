@@ -128,7 +128,8 @@ Node IdentityNode(const std::string& from, const std::string& to) {
 
 // Expands `gradient` inside `graph`, whose nodes are those that do not depend
 // on it.
-absl::Status ExpandOne(const Node& gradient, int number, const NameSet& taken, Graph* graph) {
+absl::Status ExpandOne(const Node& gradient, int number, const NameSet& taken,
+                       const Environment& environment, Graph* graph) {
   std::vector<std::string> xs = gradient.Strings("xs");
   const std::vector<std::string> zs = gradient.Strings("zs");
   std::string y = gradient.String("y", "");
@@ -149,7 +150,8 @@ absl::Status ExpandOne(const Node& gradient, int number, const NameSet& taken, G
                             CloneBetween(names, substitutes, y, gradient, prefix, &scope, graph));
   }
   DifferentiateOptions options;
-  options.operators = &Operators();
+  options.operators = &environment.operators();
+  options.rules = &environment.rules();
   options.reserved.assign(taken.begin(), taken.end());
   auto result = Differentiate(*graph, y, xs, options);
   if (!result.ok()) return Annotate(result.status(), gradient.Describe());
@@ -164,8 +166,9 @@ absl::Status ExpandOne(const Node& gradient, int number, const NameSet& taken, G
 }
 
 // Only where the graph can be typed; what Gradient nodes name has to stay.
-void Recognise(const std::set<std::string>& variables, Graph* graph) {
-  if (!InferTypes(graph, Operators()).ok()) return;
+void Recognise(const std::set<std::string>& variables, const Environment& environment,
+               Graph* graph) {
+  if (!InferTypes(graph, environment.operators()).ok()) return;
   NameSet keep(variables.begin(), variables.end());
   for (const Node& node : graph->nodes) {
     if (!IsGradient(node)) continue;
@@ -176,7 +179,7 @@ void Recognise(const std::set<std::string>& variables, Graph* graph) {
 
 }  // namespace
 
-absl::StatusOr<Graph> ExpandGradients(const Graph& graph) {
+absl::StatusOr<Graph> ExpandGradients(const Graph& graph, const Environment& environment) {
   Graph work = graph;
   for (int number = 0;; ++number) {
     // The first Gradient node that depends on no other one.
@@ -225,7 +228,7 @@ absl::StatusOr<Graph> ExpandGradients(const Graph& graph) {
     for (size_t i = 0; i < before.size(); ++i) {
       (waits[i] || is_pending(before[i]) ? pending : work.nodes).push_back(std::move(before[i]));
     }
-    ONWARD_RETURN_IF_ERROR(ExpandOne(gradient, number, known, &work));
+    ONWARD_RETURN_IF_ERROR(ExpandOne(gradient, number, known, environment, &work));
     for (Node& n : pending) work.nodes.push_back(std::move(n));
     for (Node& n : after) work.nodes.push_back(std::move(n));
   }
@@ -233,9 +236,10 @@ absl::StatusOr<Graph> ExpandGradients(const Graph& graph) {
   return work;
 }
 
-absl::StatusOr<Graph> InlineOwnFunctions(const Graph& graph, bool optimizers) {
+absl::StatusOr<Graph> InlineOwnFunctions(const Graph& graph, const Environment& environment,
+                                         bool optimizers) {
   Graph out = graph;
-  ONWARD_RETURN_IF_ERROR(InferTypes(&out, Operators()));
+  ONWARD_RETURN_IF_ERROR(InferTypes(&out, environment.operators()));
   std::vector<Node> nodes;
   NameScope names(graph);
   int number = 0;
@@ -247,7 +251,7 @@ absl::StatusOr<Graph> InlineOwnFunctions(const Graph& graph, bool optimizers) {
     std::vector<InputFact> facts(node.inputs.size());
     for (size_t i = 0; i < facts.size(); ++i) facts[i].type = out.TypeOf(node.inputs[i]);
     ONWARD_ASSIGN_OR_RETURN(std::optional<Function> body,
-                            Operators().FunctionBody(node, facts, out.opsets));
+                            environment.operators().FunctionBody(node, facts, out.opsets));
     if (!body.has_value()) {
       return absl::NotFoundError(absl::StrCat(node.Describe(), ": no such function"));
     }
@@ -259,32 +263,25 @@ absl::StatusOr<Graph> InlineOwnFunctions(const Graph& graph, bool optimizers) {
   out.nodes = std::move(nodes);
   out.opsets.erase(std::string(kOnwardDomain));
   if (optimizers) out.opsets.erase(std::string(kTrainingDomain));
-  ONWARD_RETURN_IF_ERROR(InferTypes(&out, Operators()));
+  ONWARD_RETURN_IF_ERROR(InferTypes(&out, environment.operators()));
   return out;
 }
 
-absl::StatusOr<Graph> Lower(const Graph& combined, const std::set<std::string>& variables) {
+absl::StatusOr<Graph> Lower(const Graph& combined, const Environment& environment,
+                            const std::set<std::string>& variables) {
   ONWARD_ASSIGN_OR_RETURN(Graph graph,
                           InlineFunctions(combined, [&](const Node& call, const Function&) {
-                            return IsLibraryCall(call, combined.opsets);
+                            return IsLibraryCall(environment.functions(), call, combined.opsets);
                           }));
   ONWARD_RETURN_IF_ERROR(FindingsToStatus(CheckGraph(graph)));
   ONWARD_ASSIGN_OR_RETURN(graph, RaiseOpset(graph, kCanonicalOpset));
-  Recognise(variables, &graph);
-  return ExpandGradients(graph);
+  Recognise(variables, environment, &graph);
+  return ExpandGradients(graph, environment);
 }
 
-absl::StatusOr<Graph> RunnableGraph(const Model& model) {
+absl::StatusOr<Graph> RunnableGraph(const Model& model, const Environment& environment) {
   ONWARD_ASSIGN_OR_RETURN(Graph graph, InferenceGraph(model));
-  for (const std::vector<NamedType>& values : {graph.inputs, graph.outputs}) {
-    for (const NamedType& value : values) {
-      if (value.type.is_tensor()) continue;
-      return absl::UnimplementedError(absl::StrCat(
-          "'", model.path(), "': '", value.name,
-          "' is no tensor; sequences, optionals and maps are not supported as inputs and outputs"));
-    }
-  }
-  auto lowered = Lower(graph);
+  auto lowered = Lower(graph, environment);
   if (!lowered.ok()) return Annotate(lowered.status(), absl::StrCat("'", model.path(), "'"));
   return lowered;
 }

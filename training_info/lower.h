@@ -10,26 +10,29 @@
 #include "absl/status/statusor.h"
 #include "core/graph/graph.h"
 #include "core/onnx_io/model.h"
+#include "environment/environment.h"
 
 namespace onward {
 
 // Raises to the canonical opset, keeping calls that IsLibraryCall accepts,
 // sees the operators behind chains of smaller ones, and expands every Gradient
 // node. `variables` are initializers that change between runs.
-absl::StatusOr<Graph> Lower(const Graph& combined, const std::set<std::string>& variables = {});
+absl::StatusOr<Graph> Lower(const Graph& combined, const Environment& environment,
+                            const std::set<std::string>& variables = {});
 
 // The inference graph of a model, ready for the runtime: Lower of it.
-absl::StatusOr<Graph> RunnableGraph(const Model& model);
+absl::StatusOr<Graph> RunnableGraph(const Model& model, const Environment& environment);
 
 // Only the last part: replaces Gradient nodes by the graphs they stand for.
 // Names not listed in xs or zs are constants; members of zs are too, even where
 // they depend on an x; an input other than the tensor it is named for evaluates
 // the function at that value; y of any shape is summed.
-absl::StatusOr<Graph> ExpandGradients(const Graph& graph);
+absl::StatusOr<Graph> ExpandGradients(const Graph& graph, const Environment& environment);
 
 // Inlines the bodies of all ai.onward calls; with `optimizers` also those of Adam, Adagrad
 // and Momentum, which few runtimes know. What is left is standard operators.
-absl::StatusOr<Graph> InlineOwnFunctions(const Graph& graph, bool optimizers = false);
+absl::StatusOr<Graph> InlineOwnFunctions(const Graph& graph, const Environment& environment,
+                                         bool optimizers = false);
 
 // The graph as it is written: functions inlined, checked, opset at least 18.
 absl::StatusOr<Graph> WritableGraph(const Graph& graph);

@@ -11,7 +11,6 @@
 #include "training_info/combine.h"
 #include "training_info/export.h"
 #include "training_info/import.h"
-#include "training_info/library.h"
 #include "training_info/lower.h"
 #include "training_info/surgery/surgery.h"
 #include "training_info/validate.h"
@@ -31,7 +30,7 @@ Variables CopyOf(const Variables& variables) {
 }
 
 // Into the same memory: plans hold no pointers, but callers may.
-void Restore(const Variables& saved, Variables* variables) {
+void Assign(const Variables& saved, Variables* variables) {
   for (const auto& [name, tensor] : saved) {
     std::memcpy(variables->at(name).raw(), tensor.raw(), tensor.bytes());
   }
@@ -39,40 +38,58 @@ void Restore(const Variables& saved, Variables* variables) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<TrainingModel>> TrainingModel::Create(Model model,
-                                                                     const Device& device) {
+absl::StatusOr<std::unique_ptr<TrainingModel>> TrainingModel::Create(
+    Model model, const Environment& environment) {
   if (!model.has_training()) {
     return absl::FailedPreconditionError(
         absl::StrCat("'", model.path(),
                      "' has no training_info; make it trainable first: onward make-trainable ",
                      model.path(), " -o OUT --loss cross_entropy --optimizer adamw"));
   }
-  auto trainer = std::unique_ptr<TrainingModel>(new TrainingModel(std::move(model), device));
+  auto trainer = std::unique_ptr<TrainingModel>(new TrainingModel(std::move(model), environment));
   const std::string where = absl::StrCat("'", trainer->model_.path(), "'");
   ONWARD_ASSIGN_OR_RETURN(trainer->spec_, ImportTraining(trainer->model_));
-  ONWARD_RETURN_IF_ERROR(Annotate(FindingsToStatus(ValidateTraining(trainer->spec_)), where));
+  ONWARD_RETURN_IF_ERROR(
+      Annotate(FindingsToStatus(ValidateTraining(trainer->spec_, environment)), where));
   for (int k = 0; k < trainer->entries(); ++k) {
     ONWARD_ASSIGN_OR_RETURN(Graph combined, Combine(trainer->spec_, k));
-    auto lowered = Lower(combined, trainer->spec_.StateVariables());
+    auto lowered = Lower(combined, environment, trainer->spec_.StateVariables());
     if (!lowered.ok())
       return Annotate(lowered.status(), absl::StrCat(where, ", training_info[", k, "]"));
     trainer->lowered_.push_back(*std::move(lowered));
   }
-  ONWARD_ASSIGN_OR_RETURN(trainer->variables_, CurrentValues(trainer->spec_));
+  ONWARD_RETURN_IF_ERROR(trainer->OpenVariables());
   trainer->random_ = {MetadataNumber(trainer->model_, kMetaRandomSeed),
                       MetadataNumber(trainer->model_, kMetaRandomStep)};
   return trainer;
 }
 
+absl::Status TrainingModel::OpenVariables() {
+  std::set<std::string> names = spec_.StateVariables(), drawn;
+  std::vector<Graph*> graphs = {&spec_.inference};
+  for (TrainingEntry& entry : spec_.entries) {
+    graphs.push_back(&entry.algorithm);
+    for (const Binding& b : entry.initialization_bindings) drawn.insert(b.variable);
+  }
+  for (Graph& graph : lowered_) graphs.push_back(&graph);
+  // What Initialize cannot compute it has to find.
+  for (const std::string& name : names) {
+    const Tensor* value = drawn.contains(name) ? nullptr : spec_.FindInitializer(name);
+    if (value != nullptr) originals_.emplace(name, *value);
+  }
+  ONWARD_ASSIGN_OR_RETURN(variables_, TakeVariables(names, graphs, &model_));
+  return absl::OkStatus();
+}
+
 absl::Status TrainingModel::Initialize() {
-  ONWARD_ASSIGN_OR_RETURN(Variables fresh, CurrentValues(spec_));
+  Variables fresh = originals_;
   for (int k = 0; k < entries(); ++k) {
     const TrainingEntry& entry = spec_.entries[k];
     if (entry.initialization_bindings.empty()) continue;
     ONWARD_ASSIGN_OR_RETURN(Graph graph, Canonicalize(entry.initialization));
     CompileOptions options;
-    options.device = &device_;
-    options.operators = &Operators();
+    options.device = &environment_.cpu();
+    options.operators = &environment_.operators();
     Session session(std::move(graph), options);
     RunOptions run;
     run.random = random_;
@@ -81,25 +98,25 @@ absl::Status TrainingModel::Initialize() {
       return Annotate(values.status(), absl::StrCat("training_info[", k, "].initialization"));
     for (const Binding& b : entry.initialization_bindings) {
       const Tensor& value = values->at(b.value);
-      Tensor& variable = fresh.at(b.variable);
+      const Tensor& variable = variables_.at(b.variable);
       if (value.dtype() != variable.dtype() || value.shape() != variable.shape()) {
         return absl::InvalidArgumentError(
             absl::StrCat("training_info[", k, "].initialization_binding: '", b.variable, "' is ",
                          DTypeName(variable.dtype()), variable.shape().ToString(), ", but '",
                          b.value, "' is ", DTypeName(value.dtype()), value.shape().ToString()));
       }
-      std::memcpy(variable.raw(), value.raw(), variable.bytes());
+      fresh.insert_or_assign(b.variable, value);
     }
   }
-  Restore(fresh, &variables());
+  Assign(fresh, &variables());
   return absl::OkStatus();
 }
 
 CompileOptions TrainingModel::StepOptions(int entry,
                                           const std::vector<std::string>& outputs) const {
   CompileOptions options;
-  options.device = &device_;
-  options.operators = &Operators();
+  options.device = &environment_.cpu();
+  options.operators = &environment_.operators();
   const std::set<std::string> state = spec_.StateVariables();
   options.variables.insert(state.begin(), state.end());
   for (const Binding& b : spec_.entries[entry].update_bindings)
@@ -113,6 +130,7 @@ CompileOptions TrainingModel::StepOptions(int entry,
   }
   const std::string loss = model_.Metadata(kMetaLoss);
   if (!loss.empty() && graph.IsOutput(loss)) options.finite.push_back(loss);
+  options.looked_at = model_.weights().PageReleaser();
   return options;
 }
 
@@ -157,17 +175,17 @@ std::vector<NamedType> TrainingModel::StepInputs(int entry,
   return inputs;
 }
 
-absl::StatusOr<TensorMap> TrainingModel::RunEntry(int entry, const TensorMap& feeds,
-                                                  const std::vector<std::string>& outputs,
-                                                  const std::atomic<bool>* cancel) {
+absl::StatusOr<ValueMap> TrainingModel::RunEntry(int entry, const ValueMap& feeds,
+                                                 const std::vector<std::string>& outputs,
+                                                 const std::atomic<bool>* cancel) {
   Program& program = StepProgram(entry, outputs);
-  for (const auto& [name, tensor] : feeds) {
+  for (const auto& [name, value] : feeds) {
     if (variables_.contains(name)) {
       return absl::InvalidArgumentError(
           absl::StrCat("'", name, "' is a state variable; a step does not take it as input"));
     }
   }
-  TensorMap relevant;
+  ValueMap relevant;
   for (const NamedType& in : program.inputs) {
     auto it = feeds.find(in.name);
     if (it == feeds.end()) {
@@ -177,11 +195,12 @@ absl::StatusOr<TensorMap> TrainingModel::RunEntry(int entry, const TensorMap& fe
     ONWARD_RETURN_IF_ERROR(CheckFeed(in, it->second));
     relevant.insert(*it);
   }
+  OwnVariables();
   RunOptions run;
   run.random = random_;
   run.cancel = cancel;
   run.writer = &writer_;
-  auto result = program.session.Run(relevant, &variables_, run);
+  auto result = program.session.RunValues(relevant, &variables_, run);
   if (!result.ok()) {
     return entries() > 1 ? Annotate(result.status(), absl::StrCat("training_info[", entry, "]"))
                          : result.status();
@@ -189,9 +208,9 @@ absl::StatusOr<TensorMap> TrainingModel::RunEntry(int entry, const TensorMap& fe
   return result;
 }
 
-absl::StatusOr<TensorMap> TrainingModel::StepEntry(int entry, const TensorMap& feeds,
-                                                   const std::vector<std::string>& outputs,
-                                                   const std::atomic<bool>* cancel) {
+absl::StatusOr<ValueMap> TrainingModel::StepEntryValues(int entry, const ValueMap& feeds,
+                                                        const std::vector<std::string>& outputs,
+                                                        const std::atomic<bool>* cancel) {
   if (entry < 0 || entry >= entries()) {
     return absl::InvalidArgumentError(absl::StrCat("there is no training_info[", entry,
                                                    "]: the model has ", entries(), " entries"));
@@ -201,44 +220,73 @@ absl::StatusOr<TensorMap> TrainingModel::StepEntry(int entry, const TensorMap& f
   return result;
 }
 
-absl::StatusOr<TensorMap> TrainingModel::Step(const TensorMap& feeds,
-                                              const std::vector<std::string>& outputs,
-                                              const std::atomic<bool>* cancel) {
+absl::StatusOr<TensorMap> TrainingModel::StepEntry(int entry, const TensorMap& feeds,
+                                                   const std::vector<std::string>& outputs,
+                                                   const std::atomic<bool>* cancel) {
+  ONWARD_ASSIGN_OR_RETURN(ValueMap results,
+                          StepEntryValues(entry, ToValues(feeds), outputs, cancel));
+  return ToTensors(std::move(results));
+}
+
+absl::StatusOr<ValueMap> TrainingModel::StepValues(const ValueMap& feeds,
+                                                   const std::vector<std::string>& outputs,
+                                                   const std::atomic<bool>* cancel) {
   // With one entry a failed run has changed nothing; with several, earlier
   // entries may have assigned already.
   const Variables saved = entries() > 1 ? CopyOf(variables_) : Variables{};
-  TensorMap all;
+  ValueMap all;
   for (int k = 0; k < entries(); ++k) {
     auto result = RunEntry(k, feeds, outputs, cancel);
     if (!result.ok()) {
-      Restore(saved, &variables());
+      Assign(saved, &variables());
       return result.status();
     }
-    for (auto& [name, tensor] : *result) all[name] = std::move(tensor);
+    for (auto& [name, value] : *result) all[name] = std::move(value);
   }
   ++random_.step;
   return all;
 }
 
+absl::StatusOr<TensorMap> TrainingModel::Step(const TensorMap& feeds,
+                                              const std::vector<std::string>& outputs,
+                                              const std::atomic<bool>* cancel) {
+  ONWARD_ASSIGN_OR_RETURN(ValueMap results, StepValues(ToValues(feeds), outputs, cancel));
+  return ToTensors(std::move(results));
+}
+
 absl::StatusOr<TensorMap> TrainingModel::Infer(const TensorMap& feeds) {
   if (inference_ == nullptr) {
-    ONWARD_ASSIGN_OR_RETURN(Graph graph, Lower(spec_.inference, spec_.StateVariables()));
+    ONWARD_ASSIGN_OR_RETURN(Graph graph,
+                            Lower(spec_.inference, environment_, spec_.StateVariables()));
     SetInferenceMode(&graph);
     CompileOptions options;
-    options.device = &device_;
-    options.operators = &Operators();
+    options.device = &environment_.cpu();
+    options.operators = &environment_.operators();
     const std::set<std::string> state = spec_.StateVariables();
     options.variables.insert(state.begin(), state.end());
+    options.looked_at = model_.weights().PageReleaser();
     inference_ = std::make_unique<Session>(std::move(graph), options);
   }
   return inference_->Run(feeds, &variables_);
 }
 
 absl::StatusOr<Model> TrainingModel::Export() const {
-  ONWARD_ASSIGN_OR_RETURN(Model out, WithVariables(model_, variables_));
+  const auto lent = std::make_shared<Variables>(variables_);
+  Variables shown;
+  for (auto& [name, tensor] : *lent) {
+    shown.emplace(name, Tensor(tensor.dtype(), tensor.shape(), tensor.raw(), lent));
+  }
+  ONWARD_ASSIGN_OR_RETURN(Model out, WithVariables(model_, shown));
   out.SetMetadata(kMetaRandomSeed, absl::StrCat(random_.seed));
   out.SetMetadata(kMetaRandomStep, absl::StrCat(random_.step));
+  lent_ = lent;
   return out;
+}
+
+void TrainingModel::OwnVariables() {
+  if (lent_.expired()) return;
+  variables_ = CopyOf(variables_);
+  lent_.reset();
 }
 
 }  // namespace onward

@@ -10,7 +10,8 @@
 
 #include "absl/status/statusor.h"
 #include "core/onnx_io/model.h"
-#include "core/runtime/executor.h"
+#include "core/runtime/session.h"
+#include "environment/environment.h"
 #include "training_info/spec.h"
 
 namespace onward {
@@ -28,8 +29,10 @@ inline constexpr char kMetaRandomStep[] = "onward.random_step";
 
 class TrainingModel {
  public:
-  // Imports, validates (all findings at once), combines and lowers every entry.
-  static absl::StatusOr<std::unique_ptr<TrainingModel>> Create(Model model, const Device& device);
+  // Imports, validates (all findings at once), combines and lowers every entry. The
+  // environment has to outlive the result.
+  static absl::StatusOr<std::unique_ptr<TrainingModel>> Create(Model model,
+                                                               const Environment& environment);
 
   // Sets every variable to the file's value, then runs every entry's
   // initialization, in order, and assigns the results.
@@ -40,7 +43,14 @@ class TrainingModel {
   absl::StatusOr<TensorMap> Step(const TensorMap& feeds,
                                  const std::vector<std::string>& outputs = {},
                                  const std::atomic<bool>* cancel = nullptr);
+  // The same where not all is tensors.
+  absl::StatusOr<ValueMap> StepValues(const ValueMap& feeds,
+                                      const std::vector<std::string>& outputs = {},
+                                      const std::atomic<bool>* cancel = nullptr);
   // One entry alone, as a step of its own; the caller minds the order.
+  absl::StatusOr<ValueMap> StepEntryValues(int entry, const ValueMap& feeds,
+                                           const std::vector<std::string>& outputs = {},
+                                           const std::atomic<bool>* cancel = nullptr);
   absl::StatusOr<TensorMap> StepEntry(int entry, const TensorMap& feeds,
                                       const std::vector<std::string>& outputs = {},
                                       const std::atomic<bool>* cancel = nullptr);
@@ -53,11 +63,14 @@ class TrainingModel {
                                     const std::vector<std::string>& outputs = {}) const;
   const Graph& lowered(int entry) const { return lowered_[entry]; }
   const TrainingSpec& spec() const { return spec_; }
+  // The file's, but for the values of variables.
   const Model& model() const { return model_; }
+  const Environment& environment() const { return environment_; }
   const Variables& variables() const { return variables_; }
   // To change them, or to run something on them; what the steps noted of them is void
   // then, so the reference is good until the next step.
   Variables& variables() {
+    OwnVariables();
     writer_ = nullptr;
     return variables_;
   }
@@ -66,7 +79,8 @@ class TrainingModel {
   RandomState random() const { return random_; }
   void set_random(RandomState random) { random_ = random; }
 
-  // The model with the present values and the generator's state.
+  // The model with the present values and the generator's state. It shares the values until
+  // the next step, which copies them where the model is still there by then.
   absl::StatusOr<Model> Export() const;
 
   // For `bench`: the plan of an entry for these feeds.
@@ -74,23 +88,29 @@ class TrainingModel {
                                         const std::vector<std::string>& outputs);
 
  private:
-  TrainingModel(Model model, const Device& device) : model_(std::move(model)), device_(device) {}
+  TrainingModel(Model model, const Environment& environment)
+      : model_(std::move(model)), environment_(environment) {}
   // One entry compiled for one choice of outputs, and what it has to be fed.
   struct Program {
     Session session;
     std::vector<NamedType> inputs;
   };
+  absl::Status OpenVariables();
+  // Before variables are written to: what Export has lent stays as it is.
+  void OwnVariables();
   CompileOptions StepOptions(int entry, const std::vector<std::string>& outputs) const;
   Program& StepProgram(int entry, const std::vector<std::string>& outputs);
-  absl::StatusOr<TensorMap> RunEntry(int entry, const TensorMap& feeds,
-                                     const std::vector<std::string>& outputs,
-                                     const std::atomic<bool>* cancel);
+  absl::StatusOr<ValueMap> RunEntry(int entry, const ValueMap& feeds,
+                                    const std::vector<std::string>& outputs,
+                                    const std::atomic<bool>* cancel);
 
   Model model_;
-  const Device& device_;
+  const Environment& environment_;
   TrainingSpec spec_;
   std::vector<Graph> lowered_;
   Variables variables_;
+  Variables originals_;  // the file's values of variables that no initialization computes
+  mutable std::weak_ptr<const Variables> lent_;
   const Executor* writer_ = nullptr;  // RunOptions::writer
   RandomState random_;
   std::map<std::pair<int, std::vector<std::string>>, std::unique_ptr<Program>> programs_;

@@ -13,7 +13,6 @@
 #include "core/tensor/finite.h"
 #include "training_info/combine.h"
 #include "training_info/import.h"
-#include "training_info/library.h"
 #include "training_info/lower.h"
 
 namespace onward {
@@ -222,7 +221,7 @@ void CheckBindingTypes(const TrainingSpec& spec, int k, const Graph& graph,
 // A graph as it will run: its nodes, and the types of what is bound.
 void CheckWhole(const TrainingSpec& spec, int k, const Graph& graph,
                 const std::vector<Binding>& bindings, const char* graph_name,
-                const char* binding_name, Findings* f) {
+                const char* binding_name, const Environment& environment, Findings* f) {
   auto inlined = InlineFunctions(graph);
   if (!inlined.ok()) {
     f->push_back({"bad-function", Place(k, graph_name), std::string(inlined.status().message()),
@@ -235,25 +234,27 @@ void CheckWhole(const TrainingSpec& spec, int k, const Graph& graph,
   }
   Graph typed = *std::move(inlined);
   // Types only sharpen the checks; graphs that cannot be typed are judged when run.
-  if (InferTypes(&typed, Operators()).ok())
+  if (InferTypes(&typed, environment.operators()).ok())
     CheckBindingTypes(spec, k, typed, bindings, binding_name, f);
 }
 
-void CheckAlgorithm(const TrainingSpec& spec, int k, Findings* f) {
+void CheckAlgorithm(const TrainingSpec& spec, int k, const Environment& environment, Findings* f) {
   auto combined = Combine(spec, k);
   if (!combined.ok()) {
     f->push_back({"cannot-combine", Place(k, "algorithm"), std::string(combined.status().message()),
                   "call the model's graph by its name, with its inputs and outputs"});
     return;
   }
-  CheckWhole(spec, k, *combined, spec.entries[k].update_bindings, "algorithm", "update_binding", f);
+  CheckWhole(spec, k, *combined, spec.entries[k].update_bindings, "algorithm", "update_binding",
+             environment, f);
 }
 
 // Whether the Gradient nodes can be expanded.
-void CheckGradients(const TrainingSpec& spec, Findings* f) {
+void CheckGradients(const TrainingSpec& spec, const Environment& environment, Findings* f) {
   for (int k = 0; k < static_cast<int>(spec.entries.size()); ++k) {
     auto combined = Combine(spec, k);
-    const absl::Status lowered = combined.ok() ? Lower(*combined).status() : combined.status();
+    const absl::Status lowered =
+        combined.ok() ? Lower(*combined, environment).status() : combined.status();
     if (lowered.ok()) continue;
     f->push_back({"bad-gradient", Place(k, "algorithm"), std::string(lowered.message()),
                   "name tensors that y depends on through differentiable operators"});
@@ -262,7 +263,7 @@ void CheckGradients(const TrainingSpec& spec, Findings* f) {
 
 }  // namespace
 
-std::vector<Finding> ValidateTraining(const TrainingSpec& spec) {
+std::vector<Finding> ValidateTraining(const TrainingSpec& spec, const Environment& environment) {
   Findings findings;
   CheckInference(spec, &findings);
   const bool inference_stands = findings.empty();
@@ -278,14 +279,16 @@ std::vector<Finding> ValidateTraining(const TrainingSpec& spec) {
     const size_t before = findings.size();
     CheckJoin(spec, k, &findings);
     // What is wrong with the parts, the whole would only repeat.
-    if (inference_stands && findings.size() == before) CheckAlgorithm(spec, k, &findings);
+    if (inference_stands && findings.size() == before)
+      CheckAlgorithm(spec, k, environment, &findings);
     CheckWhole(spec, k, entry.initialization, entry.initialization_bindings, "initialization",
-               "initialization_binding", &findings);
+               "initialization_binding", environment, &findings);
   }
   return findings;
 }
 
-absl::StatusOr<std::vector<Finding>> CheckModel(const Model& model) {
+absl::StatusOr<std::vector<Finding>> CheckModel(const Model& model,
+                                                const Environment& environment) {
   ONWARD_ASSIGN_OR_RETURN(TrainingSpec spec, ImportTraining(model));
   Findings findings;
   if (model.has_training() && model.ir_version() < 7) {
@@ -294,13 +297,14 @@ absl::StatusOr<std::vector<Finding>> CheckModel(const Model& model) {
          absl::StrCat("training_info needs IR version 7, the file says ", model.ir_version()),
          "raise ir_version"});
   }
-  for (Finding& finding : ValidateTraining(spec)) findings.push_back(std::move(finding));
+  for (Finding& finding : ValidateTraining(spec, environment))
+    findings.push_back(std::move(finding));
   if (!findings.empty()) return findings;
   ONWARD_ASSIGN_OR_RETURN(Graph typed, InlineFunctions(spec.inference));
-  for (Finding& finding : CheckTypes(std::move(typed), Operators())) {
+  for (Finding& finding : CheckTypes(std::move(typed), environment.operators())) {
     findings.push_back(std::move(finding));
   }
-  CheckGradients(spec, &findings);
+  CheckGradients(spec, environment, &findings);
   CheckFiniteVariables(spec, &findings);
   return findings;
 }

@@ -8,15 +8,16 @@
 
 #include "core/graph/verify.h"
 #include "core/onnx_io/model.h"
+#include "environment/environment.h"
 #include "training_info/spec.h"
 
 namespace onward {
 
 // Every broken rule, in order of entries. Also checks each combined graph.
-std::vector<Finding> ValidateTraining(const TrainingSpec& spec);
+std::vector<Finding> ValidateTraining(const TrainingSpec& spec, const Environment& environment);
 
 // The whole model: its graph and its training_info.
-absl::StatusOr<std::vector<Finding>> CheckModel(const Model& model);
+absl::StatusOr<std::vector<Finding>> CheckModel(const Model& model, const Environment& environment);
 
 }  // namespace onward
 

@@ -29,7 +29,7 @@ constexpr int kMostAttempts = 100;
 constexpr size_t kLongestName = 255;
 constexpr size_t kLargestWrite = size_t{1} << 30;
 constexpr size_t kRandomLetters = 8;
-constexpr absl::string_view kMark = ".onward-", kEnding = ".tmp";
+constexpr absl::string_view kMark = ".onward-", kEnding = ".tmp", kCompanionMark = ".data-";
 
 absl::Status IoError(absl::string_view what, const std::string& path, int error) {
   const std::string message =
@@ -54,21 +54,23 @@ fs::path FolderOf(const fs::path& file) {
   return file.has_parent_path() ? file.parent_path() : fs::path(".");
 }
 
-// ".NAME.onward-": how temporary files for this target begin. A name that leaves
-// no room is cut, between two characters of UTF-8.
-std::string TemporaryPrefix(const fs::path& target) {
-  std::string name = target.filename().string();
-  const size_t room = kLongestName - 1 - kMark.size() - kRandomLetters - kEnding.size();
+// A name that leaves no room is cut, between two characters of UTF-8.
+std::string CutTo(size_t room, std::string name) {
   if (name.size() > room) {
     size_t end = room;
     while (end > 0 && (static_cast<unsigned char>(name[end]) & 0xc0) == 0x80) --end;
     name.resize(end);
   }
-  return absl::StrCat(".", name, kMark);
+  return name;
 }
 
-// Removes what processes that were killed left for this target. A living writer
-// holds the lock of its file.
+// ".NAME.onward-": how temporary files for this target begin.
+std::string TemporaryPrefix(const fs::path& target) {
+  const size_t room = kLongestName - 1 - kMark.size() - kRandomLetters - kEnding.size();
+  return absl::StrCat(".", CutTo(room, target.filename().string()), kMark);
+}
+
+// Removes what processes that were killed left for this target.
 void SweepTemporaries(const fs::path& target) {
   const std::string prefix = TemporaryPrefix(target);
   std::error_code error;
@@ -79,13 +81,7 @@ void SweepTemporaries(const fs::path& target) {
         !absl::StartsWith(name, prefix) || !absl::EndsWith(name, kEnding)) {
       continue;
     }
-    const FileDescriptor file(
-        open(it->path().c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
-    struct stat info;
-    if (file.get() >= 0 && fstat(file.get(), &info) == 0 && S_ISREG(info.st_mode) &&
-        flock(file.get(), LOCK_EX | LOCK_NB) == 0) {
-      unlink(it->path().c_str());
-    }
+    RemoveIfAbandoned(it->path().string());
   }
 }
 
@@ -115,6 +111,26 @@ void FlushFolder(const fs::path& folder) {
 }
 
 }  // namespace
+
+// A living writer holds the lock of its file.
+void RemoveIfAbandoned(const std::string& path) {
+  const FileDescriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  struct stat info;
+  if (file.get() >= 0 && fstat(file.get(), &info) == 0 && S_ISREG(info.st_mode) &&
+      flock(file.get(), LOCK_EX | LOCK_NB) == 0) {
+    unlink(path.c_str());
+  }
+}
+
+std::string CompanionPrefix(const std::string& target) {
+  std::string name = CutTo(kLongestName - kCompanionMark.size() - kRandomLetters,
+                           fs::path(target).filename().string());
+  // What readers of models take for a drive, a folder or the end of a line.
+  for (char& c : name) {
+    if (c == ':' || c == '\\' || static_cast<unsigned char>(c) < ' ') c = '_';
+  }
+  return absl::StrCat(name, kCompanionMark);
+}
 
 absl::StatusOr<std::string> WriteTarget(const std::string& path) {
   fs::path target(path);
@@ -168,19 +184,25 @@ absl::StatusOr<AtomicFile> AtomicFile::Create(const std::string& path) {
   ONWARD_ASSIGN_OR_RETURN(std::string target, WriteTarget(path));
   SweepTemporaries(target);
   AtomicFile file(path, std::move(target));
-  ONWARD_RETURN_IF_ERROR(file.OpenTemporary());
+  ONWARD_RETURN_IF_ERROR(file.OpenFresh(TemporaryPrefix(file.target_), kEnding));
   return file;
 }
 
-absl::Status AtomicFile::OpenTemporary() {
+absl::StatusOr<AtomicFile> AtomicFile::CreateCompanion(const std::string& path) {
+  ONWARD_ASSIGN_OR_RETURN(std::string target, WriteTarget(path));
+  AtomicFile file(path, std::move(target));
+  ONWARD_RETURN_IF_ERROR(file.OpenFresh(CompanionPrefix(file.target_), ""));
+  return file;
+}
+
+absl::Status AtomicFile::OpenFresh(const std::string& prefix, absl::string_view ending) {
   struct stat replaced;
   const bool replaces = stat(target_.c_str(), &replaced) == 0;
   const mode_t mode = replaces ? replaced.st_mode & 0777 : 0666;
   const fs::path folder = FolderOf(target_);
   for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
     ONWARD_ASSIGN_OR_RETURN(const std::string letters, RandomLetters());
-    const std::string name =
-        (folder / absl::StrCat(TemporaryPrefix(target_), letters, kEnding)).string();
+    const std::string name = (folder / absl::StrCat(prefix, letters, ending)).string();
     fd_ = open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode);
     if (fd_ < 0 && errno == EEXIST) continue;
     if (fd_ < 0) return Error("write");
@@ -210,7 +232,15 @@ absl::Status AtomicFile::Write(absl::string_view bytes) {
   return absl::OkStatus();
 }
 
-absl::Status AtomicFile::Commit() {
+absl::Status AtomicFile::WriteZeros(int64_t bytes) {
+  if (lseek(fd_, bytes, SEEK_CUR) < 0) return Error("write");
+  size_ += bytes;
+  return absl::OkStatus();
+}
+
+absl::Status AtomicFile::Flush() {
+  // A hole at the end is none yet.
+  if (lseek(fd_, 0, SEEK_END) < size_ && ftruncate(fd_, size_) != 0) return Error("write");
   // Some file systems have nothing to flush and say so.
   if (fsync(fd_) != 0 && errno != EINVAL) return Error("flush");
   struct stat info;
@@ -219,6 +249,14 @@ absl::Status AtomicFile::Commit() {
     return absl::DataLossError(absl::StrCat(
         "'", path_, "' was not written completely: ", info.st_size, " of ", size_, " bytes"));
   }
+  FlushFolder(FolderOf(target_));
+  return absl::OkStatus();
+}
+
+std::string AtomicFile::name() const { return fs::path(temporary_).filename().string(); }
+
+absl::Status AtomicFile::Commit() {
+  ONWARD_RETURN_IF_ERROR(Flush());
   if (rename(temporary_.c_str(), target_.c_str()) != 0) return Error("replace");
   temporary_.clear();
   FlushFolder(FolderOf(target_));

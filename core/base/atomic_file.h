@@ -31,16 +31,29 @@ class AtomicFile {
   // Without Commit nothing stays behind.
   ~AtomicFile();
 
+  // A file that is to stay beside WriteTarget(path), under a name that none had before:
+  // CompanionPrefix(path) and eight hexadecimal digits. It takes nothing's place, so what
+  // commits it is another file that names it; until Keep it goes away with this object.
+  static absl::StatusOr<AtomicFile> CreateCompanion(const std::string& path);
+
   absl::Status Write(absl::string_view bytes);
+  // So many zero bytes, which take no room where the file system has holes.
+  absl::Status WriteZeros(int64_t bytes);
   // Flushes to disk and takes the target's place; what was written stands there
   // from now on, also after a loss of power. Call it once.
   absl::Status Commit();
+
+  // Of a companion: to disk, with its name, so that another file may name it.
+  absl::Status Flush();
+  void Keep() { temporary_.clear(); }
+  // The name in its folder.
+  std::string name() const;
 
   int64_t size() const { return size_; }
 
  private:
   AtomicFile(std::string path, std::string target);
-  absl::Status OpenTemporary();
+  absl::Status OpenFresh(const std::string& prefix, absl::string_view ending);
   absl::Status Error(absl::string_view what) const;
 
   std::string path_;       // as the caller wrote it, for messages
@@ -49,6 +62,12 @@ class AtomicFile {
   int fd_ = -1;            // locked while this object lives: whoever sweeps leaves it alone
   int64_t size_ = 0;
 };
+
+// "NAME.data-" for a file NAME.
+std::string CompanionPrefix(const std::string& target);
+
+// Removes a file unless somebody is writing it.
+void RemoveIfAbandoned(const std::string& path);
 
 absl::Status WriteFileAtomically(const std::string& path, absl::string_view bytes);
 

@@ -10,6 +10,8 @@ namespace onward {
 
 // In bytes; nothing where the system does not tell.
 std::optional<uint64_t> PhysicalMemory();
+// What could be allocated now without driving other things out of memory.
+std::optional<uint64_t> AvailableMemory();
 
 }  // namespace onward
 

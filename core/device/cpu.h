@@ -4,24 +4,24 @@
 #define ONWARD_CORE_DEVICE_CPU_H_
 
 #include <cstddef>
+#include <functional>
+#include <memory>
 
 #include "core/device/kernel.h"
 
 namespace onward {
 
-// Lives for the whole process. Where the CPU lacks what kernels need, it has none
-// and Usable() says so.
-const Device& CpuDevice();
+struct CpuOptions {
+  // Leave out convolution algorithms that trade accuracy for speed (Winograd).
+  bool exact_convolutions = false;
+  // How many bytes a run may use in all. Zero: three quarters of the machine's memory.
+  size_t memory_limit = 0;
+  // Adds kernels to those of core/ops; of one operator, these are tried last. May be empty.
+  std::function<void(KernelTable&)> more_kernels = nullptr;
+};
 
-// For plans compiled from now on: leave out convolution algorithms that trade
-// accuracy for speed (Winograd). Off by default.
-void UseExactConvolutions(bool exact);
-bool ExactConvolutions();
-
-// For plans compiled from now on: how many bytes a run may use in all. Zero, the
-// default: three quarters of the machine's memory.
-void SetMemoryLimit(size_t bytes);
-size_t ChosenMemoryLimit();
+// Where the CPU lacks what kernels need, the device has none and Usable() says so.
+std::unique_ptr<const Device> MakeCpuDevice(const CpuOptions& options);
 
 }  // namespace onward
 

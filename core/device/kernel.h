@@ -21,6 +21,7 @@
 #include "core/graph/graph.h"
 #include "core/graph/operator_set.h"
 #include "core/tensor/tensor.h"
+#include "core/tensor/value.h"
 
 namespace onward {
 
@@ -52,6 +53,13 @@ struct ValueSpec {
   Layout layout;
   const Tensor* constant = nullptr;  // plain row-major value, where it never changes
   bool present() const { return dtype != DType::kUndefined; }
+};
+
+// What a kernel on values of any kind is called with. Inputs may borrow their memory:
+// what outlives the call is kept by Owned().
+struct ValueCall {
+  absl::Span<const Value* const> inputs;  // null: omitted
+  absl::Span<Value* const> outputs;       // null: not wanted
 };
 
 struct KernelRequest {
@@ -133,6 +141,8 @@ struct TensorLists {
 
 struct Kernel {
   std::function<absl::Status(const KernelCall&)> run;
+  // Instead of `run`, where sequences, optionals or maps go in or out.
+  std::function<absl::Status(const ValueCall&)> run_values;
   // Wanted layouts of the inputs (missing = plain) and given ones of the
   // outputs (missing = plain). The runtime reorders.
   std::vector<Layout> input_layouts;
@@ -165,6 +175,9 @@ class KernelTable {
     int since = 1;         // lowest schema version this entry serves
     KernelFactory factory;
     std::string types;  // for `onward ops`: "float, double"
+    // The factory makes kernels that run on values. It sees no types: they are there
+    // when the kernel runs.
+    bool on_values = false;
   };
   // Entries are tried in the order they were added.
   void Add(std::string_view op, Entry entry, std::string_view domain = "");

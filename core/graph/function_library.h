@@ -8,6 +8,8 @@
 
 #include <functional>
 #include <map>
+#include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,6 +18,19 @@
 #include "core/graph/graph.h"
 
 namespace onward {
+
+// An optimizer step in which a row of X whose gradient is zero stays as it is: where only
+// some rows have a gradient, another function updates these alone.
+struct RowUpdate {
+  int x = 0;             // which input X is; its gradient is the next one
+  std::string function;  // of ai.onward; takes row numbers and their gradients for the gradient
+  std::function<bool(const Node& call)> holds;  // whether this call is such a step
+};
+
+// What the compiler may know of a function beyond its body.
+struct FunctionTraits {
+  std::optional<RowUpdate> row_update;
+};
 
 struct FunctionDef {
   // Emits the body: inputs in call order (undefined Expr = omitted), result in
@@ -28,6 +43,8 @@ struct FunctionDef {
       const std::map<std::string, int>& opsets)>;
   // Null: nothing but a kernel computes it. Only the compiler makes such calls.
   Body body;
+  // In the place of `body`: the function as a file would carry it.
+  std::shared_ptr<const Function> function = nullptr;
   // Where neither output_like nor the body can tell (the body may need sizes that
   // are not known yet).
   Types types = nullptr;
@@ -47,6 +64,9 @@ struct FunctionDef {
   // type, the same wherever it stands, F any floating type, I any integer type, a dot
   // any tensor. Nor does a schema tell these.
   std::string operands = ".";
+  FunctionTraits traits = {};
+  // The lowest version of its domain that has it.
+  int since = 1;
 };
 
 class FunctionLibrary {

@@ -43,39 +43,6 @@ void AppendCaptured(const Graph& graph, const Scope* outer, absl::flat_hash_set<
 
 }  // namespace
 
-ValueType ValueType::Of(DType dtype, const Shape& shape) {
-  ValueType t;
-  t.dtype = dtype;
-  t.has_rank = true;
-  for (int64_t d : shape) t.dims.push_back(Dim{d, ""});
-  return t;
-}
-
-ValueType ValueType::Holding(Kind kind, ValueType element) {
-  ValueType t;
-  t.kind = kind;
-  t.element = std::make_shared<const ValueType>(std::move(element));
-  return t;
-}
-
-bool operator==(const ValueType& a, const ValueType& b) {
-  const bool same_element =
-      a.element == b.element ||
-      (a.element != nullptr && b.element != nullptr && *a.element == *b.element);
-  return a.kind == b.kind && a.dtype == b.dtype && a.has_rank == b.has_rank && a.dims == b.dims &&
-         same_element;
-}
-
-std::optional<Shape> ValueType::StaticShape() const {
-  if (kind != Kind::kTensor || !has_rank) return std::nullopt;
-  Shape shape;
-  for (const Dim& d : dims) {
-    if (!d.known()) return std::nullopt;
-    shape.push_back(d.value);
-  }
-  return shape;
-}
-
 bool Node::Has(std::string_view attribute) const {
   return attributes.contains(std::string(attribute));
 }

@@ -315,6 +315,47 @@ absl::StatusOr<std::vector<Node>> ExpandCall(const Function& function, const Nod
   return nodes;
 }
 
+absl::StatusOr<std::vector<Node>> ExpandBranch(const Node& node, bool condition,
+                                               const std::string& prefix, NameScope* names) {
+  const char* which = condition ? "then_branch" : "else_branch";
+  const Graph* branch = node.Subgraph(which);
+  if (branch == nullptr || branch->outputs.size() != node.outputs.size()) {
+    return absl::InvalidArgumentError(absl::StrCat(node.Describe(), ": ", which, " has ",
+                                                   branch == nullptr ? 0 : branch->outputs.size(),
+                                                   " outputs, the node ", node.outputs.size()));
+  }
+  // A function without inputs: what the branch captures keeps its name.
+  Function function;
+  for (const auto& [name, tensor] : branch->initializers) {
+    Node constant;
+    constant.op_type = "Constant";
+    constant.outputs = {name};
+    constant.attributes["value"] = tensor;
+    function.body.nodes.push_back(std::move(constant));
+  }
+  function.body.nodes.insert(function.body.nodes.end(), branch->nodes.begin(), branch->nodes.end());
+  absl::flat_hash_set<std::string> defined;
+  for (const Node& n : function.body.nodes) defined.insert(n.outputs.begin(), n.outputs.end());
+  Node call = node;
+  call.inputs.clear();
+  call.attributes.clear();
+  std::vector<Node> captured;
+  for (size_t i = 0; i < branch->outputs.size(); ++i) {
+    function.body.outputs.push_back(branch->outputs[i]);
+    const std::string& name = branch->outputs[i].name;
+    if (defined.contains(name) || call.outputs[i].empty()) continue;
+    Node identity;
+    identity.op_type = "Identity";
+    identity.inputs = {name};
+    identity.outputs = {call.outputs[i]};
+    captured.push_back(std::move(identity));
+    call.outputs[i].clear();
+  }
+  ONWARD_ASSIGN_OR_RETURN(std::vector<Node> nodes, ExpandCall(function, call, prefix, names));
+  nodes.insert(nodes.end(), captured.begin(), captured.end());
+  return nodes;
+}
+
 void ResolveAttributes(const Node& call, Function* function) {
   Renaming renaming;
   const BodyCopy copy(*function, call, "", nullptr);

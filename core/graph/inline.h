@@ -23,6 +23,11 @@ inline constexpr int64_t kMaxExpandedNodes = 1'000'000;
 absl::StatusOr<std::vector<Node>> ExpandCall(const Function& function, const Node& call,
                                              const std::string& prefix, NameScope* names);
 
+// The nodes of the branch that If node `node` takes, giving the node's outputs; names as
+// above.
+absl::StatusOr<std::vector<Node>> ExpandBranch(const Node& node, bool condition,
+                                               const std::string& prefix, NameScope* names);
+
 // Puts the values of the call's attributes (or defaults, or nothing) in place of
 // the references to them, names unchanged.
 void ResolveAttributes(const Node& call, Function* function);

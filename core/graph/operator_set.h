@@ -16,6 +16,8 @@
 
 namespace onward {
 
+struct FunctionTraits;  // function_library.h
+
 // One input of a node as inference sees it.
 struct InputFact {
   const ValueType* type = nullptr;   // null: omitted or unknown
@@ -43,7 +45,9 @@ class OperatorSet {
       const std::map<std::string, int>& opsets) const = 0;
   // Whether this call uses only the type and shape of input i.
   virtual bool ShapeOnly(const Node& node, int input) const = 0;
-  // The version of the schema this node binds to; 0 if there is none.
+  // What is declared of the function that this node calls; null where it calls none.
+  virtual const FunctionTraits* Traits(const Node& node) const = 0;
+  // The version of the schema or function this node binds to; 0: nobody knows the operator.
   virtual int SinceVersion(const Node& node, const std::map<std::string, int>& opsets) const = 0;
 };
 

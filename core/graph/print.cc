@@ -51,29 +51,6 @@ std::string JoinTypes(const std::vector<NamedType>& values) {
 
 }  // namespace
 
-std::string ValueType::ToString() const {
-  const auto held = [this] { return element == nullptr ? "?" : element->ToString(); };
-  switch (kind) {
-    case Kind::kSequence: return absl::StrCat("seq(", held(), ")");
-    case Kind::kOptional: return absl::StrCat("optional(", held(), ")");
-    case Kind::kMap: return absl::StrCat("map(", DTypeName(dtype), ", ", held(), ")");
-    case Kind::kTensor:
-    case Kind::kSparse: break;
-  }
-  std::string text(DTypeName(dtype));
-  if (has_rank) {
-    absl::StrAppend(&text, "[",
-                    absl::StrJoin(dims, ", ",
-                                  [](std::string* out, const Dim& d) {
-                                    absl::StrAppend(out, d.known()          ? absl::StrCat(d.value)
-                                                         : d.symbol.empty() ? "?"
-                                                                            : d.symbol);
-                                  }),
-                    "]");
-  }
-  return kind == Kind::kSparse ? absl::StrCat("sparse(", text, ")") : text;
-}
-
 std::string ToText(const Node& node) {
   std::string text = absl::StrCat(absl::StrJoin(node.outputs, ", "), " = ",
                                   node.domain.empty() ? "" : node.domain + ".", node.op_type);

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <new>
 #include <set>
 
 #include "absl/strings/str_cat.h"
@@ -21,6 +22,11 @@
 
 namespace onward {
 namespace {
+
+// What kernels expect of where a tensor begins.
+constexpr uint64_t kMappedAlignment = 16;
+// A model may keep each tensor in a file of its own.
+constexpr size_t kMostOpenFiles = 256;
 
 absl::Status Refuse(const std::string& location, absl::string_view why) {
   return absl::InvalidArgumentError(absl::StrCat("external data '", location, "': ", why));
@@ -75,8 +81,32 @@ int OpenBeneath(int folder, const std::string& location) {
 
 }  // namespace
 
-absl::Status ExternalData::Read(const std::vector<ExternalKey>& entries, size_t bytes,
-                                const std::function<void*()>& allocate) const {
+absl::StatusOr<std::shared_ptr<const WeightFile>> ExternalData::Open(
+    const std::string& location) const {
+  if (auto it = files_.find(location); it != files_.end()) return it->second;
+  FileDescriptor folder(
+      open(folder_.empty() ? "." : folder_.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (folder.get() < 0) return Refuse(location, "the model's folder cannot be opened");
+  const int fd = OpenBeneath(folder.get(), location);
+  if (fd < 0) {
+    if (errno == ELOOP || errno == EXDEV) return Refuse(location, "links are not followed");
+    return absl::NotFoundError(absl::StrCat("external data '", location,
+                                            "': ", std::strerror(errno),
+                                            " (expected beside the model file)"));
+  }
+  struct stat info;
+  const bool regular = fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
+  const auto size = regular ? static_cast<size_t>(info.st_size) : 0;
+  auto file = std::make_shared<const WeightFile>(fd, size, info.st_dev, info.st_ino,
+                                                 files_.size() < kMostOpenFiles);
+  if (!regular) return Refuse(location, "not a regular file");
+  if (info.st_nlink != 1)
+    return Refuse(location, "the file has several hard links; copy it instead");
+  return files_.emplace(location, std::move(file)).first->second;
+}
+
+absl::StatusOr<Weights::Bytes> ExternalData::Get(const std::vector<ExternalKey>& entries,
+                                                 size_t bytes) const {
   std::string location;
   uint64_t offset = 0, length = 0;
   bool has_length = false;
@@ -94,23 +124,8 @@ absl::Status ExternalData::Read(const std::vector<ExternalKey>& entries, size_t 
       ONWARD_RETURN_IF_ERROR(ParseNumber(location, e.key, e.value, &length));
     }
   }
-  FileDescriptor folder(
-      open(folder_.empty() ? "." : folder_.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  if (folder.get() < 0) return Refuse(location, "the model's folder cannot be opened");
-  FileDescriptor file(OpenBeneath(folder.get(), location));
-  if (file.get() < 0) {
-    if (errno == ELOOP || errno == EXDEV) return Refuse(location, "links are not followed");
-    return absl::NotFoundError(absl::StrCat("external data '", location,
-                                            "': ", std::strerror(errno),
-                                            " (expected beside the model file)"));
-  }
-  struct stat info;
-  if (fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode)) {
-    return Refuse(location, "not a regular file");
-  }
-  if (info.st_nlink != 1)
-    return Refuse(location, "the file has several hard links; copy it instead");
-  const auto size = static_cast<uint64_t>(info.st_size);
+  ONWARD_ASSIGN_OR_RETURN(std::shared_ptr<const WeightFile> file, Open(location));
+  const uint64_t size = file->size();
   if (offset > size || bytes > size - offset) {
     return absl::DataLossError(absl::StrCat("external data '", location, "': ", bytes,
                                             " bytes at offset ", offset,
@@ -127,10 +142,23 @@ absl::Status ExternalData::Read(const std::vector<ExternalKey>& entries, size_t 
         "external data '", location, "': the model needs more memory than this machine has"));
   }
   total_ += bytes;
-  if (!file.Read(static_cast<char*>(allocate()), bytes, static_cast<off_t>(offset))) {
-    return absl::DataLossError(absl::StrCat("external data '", location, "': read failed"));
+  if (bytes >= kHeldBytes && file->data() != nullptr && offset % kMappedAlignment == 0) {
+    // Nobody writes to a tensor that came from a model.
+    auto owner = std::const_pointer_cast<WeightFile>(file);
+    return Weights::Bytes{file->data() + offset, bytes, std::move(owner), false, file, offset};
   }
-  return absl::OkStatus();
+  try {
+    Weights::Bytes read = Weights::New(bytes);
+    if (!file->Read(read.data, bytes, offset)) {
+      return absl::DataLossError(absl::StrCat("external data '", location, "': read failed"));
+    }
+    read.file = file;
+    read.offset = offset;
+    return read;
+  } catch (const std::bad_alloc&) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("external data '", location, "': out of memory"));
+  }
 }
 
 }  // namespace onward

@@ -5,12 +5,13 @@
 #define ONWARD_CORE_ONNX_IO_EXTERNAL_DATA_H_
 
 #include <cstddef>
-#include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "core/onnx_io/weights.h"
 
 namespace onward {
 
@@ -20,23 +21,25 @@ struct ExternalKey {
 
 class ExternalData {
  public:
-  // `folder` is the model file's folder ("" = current). `owner` keeps the model
-  // itself alive, so that tensors may refer to bytes inside it; null: they copy.
-  explicit ExternalData(std::string folder, std::shared_ptr<void> owner = nullptr)
-      : folder_(std::move(folder)), owner_(std::move(owner)) {}
+  // `folder` is the model file's folder ("" = current). `held` are the weights that the
+  // model has beside its message; null: none.
+  explicit ExternalData(std::string folder, const Weights* held = nullptr)
+      : folder_(std::move(folder)), held_(held) {}
 
-  const std::shared_ptr<void>& owner() const { return owner_; }
+  const Weights* held() const { return held_; }
 
-  // Reads exactly `bytes` bytes as the entries (location, offset, length) say,
-  // into memory that `allocate` returns once it is known that they are there.
-  // All reads together stay within three quarters of the machine's memory.
-  absl::Status Read(const std::vector<ExternalKey>& entries, size_t bytes,
-                    const std::function<void*()>& allocate) const;
+  // Exactly `bytes` bytes as the entries (location, offset, length) say: mapped where they are
+  // many and lie well enough for kernels, read otherwise. All together stay within three
+  // quarters of the machine's memory.
+  absl::StatusOr<Weights::Bytes> Get(const std::vector<ExternalKey>& entries, size_t bytes) const;
 
  private:
+  absl::StatusOr<std::shared_ptr<const WeightFile>> Open(const std::string& location) const;
+
   std::string folder_;
-  std::shared_ptr<void> owner_;
+  const Weights* held_;
   mutable size_t total_ = 0;
+  mutable std::map<std::string, std::shared_ptr<const WeightFile>> files_;
 };
 
 }  // namespace onward

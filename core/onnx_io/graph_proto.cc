@@ -88,7 +88,8 @@ absl::StatusOr<Attribute> AttributeFromProto(const onnx::AttributeProto& p,
   return absl::InvalidArgumentError("has no type, or one that this version does not know");
 }
 
-void AttributeToProto(const std::string& name, const Attribute& a, onnx::AttributeProto* p) {
+void AttributeToProto(const std::string& name, const Attribute& a, onnx::AttributeProto* p,
+                      Weights* held) {
   p->set_name(name);
   if (!a.ref.empty()) {
     p->set_ref_attr_name(a.ref);
@@ -97,6 +98,7 @@ void AttributeToProto(const std::string& name, const Attribute& a, onnx::Attribu
   }
   struct Visitor {
     onnx::AttributeProto* p;
+    Weights* held;
     void operator()(int64_t v) {
       p->set_type(onnx::AttributeProto::INT);
       p->set_i(v);
@@ -111,11 +113,11 @@ void AttributeToProto(const std::string& name, const Attribute& a, onnx::Attribu
     }
     void operator()(const Tensor& v) {
       p->set_type(onnx::AttributeProto::TENSOR);
-      TensorToProto(v, "", p->mutable_t());
+      TensorToProto(v, "", p->mutable_t(), held);
     }
     void operator()(const Attribute::Body& v) {
       p->set_type(onnx::AttributeProto::GRAPH);
-      GraphToProto(*v, p->mutable_g());
+      GraphToProto(*v, p->mutable_g(), held);
     }
     void operator()(const ValueType& v) {
       p->set_type(onnx::AttributeProto::TYPE_PROTO);
@@ -123,11 +125,11 @@ void AttributeToProto(const std::string& name, const Attribute& a, onnx::Attribu
     }
     void operator()(const std::vector<Tensor>& v) {
       p->set_type(onnx::AttributeProto::TENSORS);
-      for (const Tensor& t : v) TensorToProto(t, "", p->add_tensors());
+      for (const Tensor& t : v) TensorToProto(t, "", p->add_tensors(), held);
     }
     void operator()(const std::vector<Attribute::Body>& v) {
       p->set_type(onnx::AttributeProto::GRAPHS);
-      for (const Attribute::Body& g : v) GraphToProto(*g, p->add_graphs());
+      for (const Attribute::Body& g : v) GraphToProto(*g, p->add_graphs(), held);
     }
     void operator()(const std::vector<ValueType>& v) {
       p->set_type(onnx::AttributeProto::TYPE_PROTOS);
@@ -146,7 +148,7 @@ void AttributeToProto(const std::string& name, const Attribute& a, onnx::Attribu
       for (const std::string& x : v) p->add_strings(x);
     }
   };
-  std::visit(Visitor{p}, a.value);
+  std::visit(Visitor{p, held}, a.value);
 }
 
 // TypeProto.Tensor and TypeProto.SparseTensor have the same fields.
@@ -265,14 +267,14 @@ absl::StatusOr<Node> NodeFromProto(const onnx::NodeProto& p, const ExternalData*
   return node;
 }
 
-void NodeToProto(const Node& node, onnx::NodeProto* p) {
+void NodeToProto(const Node& node, onnx::NodeProto* p, Weights* held) {
   p->set_op_type(node.op_type);
   if (!node.domain.empty()) p->set_domain(node.domain);
   if (!node.name.empty()) p->set_name(node.name);
   if (!node.overload.empty()) p->set_overload(node.overload);
   for (const std::string& v : node.inputs) p->add_input(v);
   for (const std::string& v : node.outputs) p->add_output(v);
-  for (const auto& [name, a] : node.attributes) AttributeToProto(name, a, p->add_attribute());
+  for (const auto& [name, a] : node.attributes) AttributeToProto(name, a, p->add_attribute(), held);
 }
 
 absl::StatusOr<Graph> GraphFromProto(const onnx::GraphProto& p, const ExternalData* external) {
@@ -317,12 +319,12 @@ absl::StatusOr<Graph> GraphFromProto(const onnx::GraphProto& p, const ExternalDa
   return g;
 }
 
-void GraphToProto(const Graph& graph, onnx::GraphProto* p) {
+void GraphToProto(const Graph& graph, onnx::GraphProto* p, Weights* held) {
   p->set_name(graph.name.empty() ? "graph" : graph.name);
   for (const NamedType& v : graph.inputs) AddValueInfo(v.name, v.type, graph, p->add_input());
   for (const NamedType& v : graph.outputs) AddValueInfo(v.name, v.type, graph, p->add_output());
   for (const auto& [name, tensor] : graph.initializers) {
-    TensorToProto(tensor, name, p->add_initializer());
+    TensorToProto(tensor, name, p->add_initializer(), held);
     if (graph.metadata.contains(name) && !graph.IsInput(name) && !graph.IsOutput(name)) {
       AddValueInfo(name, ValueType::Of(tensor.dtype(), tensor.shape()), graph, p->add_value_info());
     }
@@ -330,7 +332,7 @@ void GraphToProto(const Graph& graph, onnx::GraphProto* p) {
   absl::flat_hash_set<std::string> outputs;
   for (const NamedType& v : graph.outputs) outputs.insert(v.name);
   for (const Node& node : graph.nodes) {
-    NodeToProto(node, p->add_node());
+    NodeToProto(node, p->add_node(), held);
     for (const std::string& out : node.outputs) {
       const ValueType* type = out.empty() ? nullptr : graph.TypeOf(out);
       if (type != nullptr && type->known() && !outputs.contains(out)) {
@@ -361,7 +363,8 @@ absl::StatusOr<Function> FunctionFromProto(const onnx::FunctionProto& p,
   return f;
 }
 
-void FunctionToProto(const FunctionKey& key, const Function& function, onnx::FunctionProto* p) {
+void FunctionToProto(const FunctionKey& key, const Function& function, onnx::FunctionProto* p,
+                     Weights* held) {
   p->set_name(key.name);
   p->set_domain(key.domain);
   if (!key.overload.empty()) p->set_overload(key.overload);
@@ -374,8 +377,8 @@ void FunctionToProto(const FunctionKey& key, const Function& function, onnx::Fun
   }
   for (const std::string& a : function.required_attributes) p->add_attribute(a);
   for (const auto& [name, a] : function.default_attributes)
-    AttributeToProto(name, a, p->add_attribute_proto());
-  for (const Node& node : function.body.nodes) NodeToProto(node, p->add_node());
+    AttributeToProto(name, a, p->add_attribute_proto(), held);
+  for (const Node& node : function.body.nodes) NodeToProto(node, p->add_node(), held);
 }
 
 }  // namespace onward

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/onnx_io/model.h"
 
-#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
-
 #include <algorithm>
 #include <filesystem>
+#include <new>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/status.h"
 #include "core/graph/inline.h"
-#include "core/onnx_io/file_bytes.h"
+#include "core/onnx_io/hold.h"
+#include "core/onnx_io/model_bytes.h"
 #include "core/onnx_io/proto.h"
 #include "core/onnx_io/wire_scan.h"
 #include "onnx/onnx_pb.h"
@@ -58,52 +58,91 @@ absl::Status CheckVersions(const onnx::ModelProto& proto) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<Model> ParseFrom(absl::string_view bytes, const std::string& path,
-                                google::protobuf::io::ZeroCopyInputStream* stream) {
-  ONWARD_RETURN_IF_ERROR(Annotate(ScanModelBytes(bytes), absl::StrCat("'", path, "'")));
-  const std::string hint = FirstBytesHint(bytes);
+// Takes the values of large tensors out of the bytes: what is left for protobuf is small.
+absl::StatusOr<std::vector<Splice>> TakeWeights(ModelBytes* bytes, Weights* weights) {
+  bool reserved = false;
+  auto splices = ScanModel(bytes, [&](const WireField& field, std::vector<Splice>* edits) {
+    const size_t size = field.end - field.payload;
+    if (field.number == kExternalData) {
+      const absl::string_view entry(bytes->Load(field.payload, field.end) + field.payload, size);
+      reserved |= absl::StrContains(entry, kHeldKey);
+    }
+    if (field.number != kRawData || size < kHeldBytes) return;
+    Weights::Bytes held = Weights::New(size);
+    bytes->CopyTo(field.payload, size, held.data);
+    bytes->Skip(field.end);
+    onnx::TensorProto stand_in;
+    SetHeld(weights->Add(std::move(held)), &stand_in);
+    edits->push_back({field.begin, field.end, stand_in.SerializeAsString()});
+  });
+  if (splices.ok() && reserved) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("external data has the key '", kHeldKey, "', which no file may have"));
+  }
+  return splices;
+}
+
+absl::StatusOr<Model> ParseFrom(ModelBytes* bytes, const std::string& path) {
+  const std::string where = absl::StrCat("'", path, "'");
   Model model;
   model.set_path(path);
-  if (!model.proto().ParseFromZeroCopyStream(stream)) {
-    return absl::InvalidArgumentError(absl::StrCat("'", path, "' is not an ONNX model", hint));
+  auto splices = TakeWeights(bytes, &model.weights());
+  if (!splices.ok()) return Annotate(splices.status(), where);
+  const char* all = bytes->Load(0, bytes->size());
+  if (!bytes->ok()) return absl::DataLossError(where + " could not be read completely");
+  constexpr size_t kMagic = 16;
+  const std::string hint = FirstBytesHint({all, std::min(bytes->size(), kMagic)});
+  SplicedStream stream(bytes, *splices);
+  if (!model.proto().ParseFromZeroCopyStream(&stream)) {
+    return absl::InvalidArgumentError(absl::StrCat(where, " is not an ONNX model", hint));
   }
   if (!model.proto().has_graph() && model.proto().training_info_size() == 0) {
     return absl::InvalidArgumentError(
-        absl::StrCat("'", path, "' is not an ONNX model: it has no graph", hint));
+        absl::StrCat(where, " is not an ONNX model: it has no graph", hint));
   }
-  ONWARD_RETURN_IF_ERROR(Annotate(CheckVersions(model.proto()), absl::StrCat("'", path, "'")));
+  ONWARD_RETURN_IF_ERROR(Annotate(CheckVersions(model.proto()), where));
   return model;
 }
 
 }  // namespace
 
-Model::Model() : proto_(std::make_shared<onnx::ModelProto>()) {}
+struct Model::Contents {
+  onnx::ModelProto proto;
+  Weights weights;
+};
+
+Model::Model() : contents_(std::make_shared<Contents>()) {}
 Model::Model(const Model&) = default;
 Model::Model(Model&&) noexcept = default;
 Model& Model::operator=(const Model&) = default;
 Model& Model::operator=(Model&&) noexcept = default;
 Model::~Model() = default;
 
-onnx::ModelProto& Model::proto() {
-  if (proto_.use_count() > 1) proto_ = std::make_shared<onnx::ModelProto>(*proto_);
-  return *proto_;
+Model::Contents& Model::Own() {
+  if (contents_.use_count() > 1) contents_ = std::make_shared<Contents>(*contents_);
+  return *contents_;
 }
 
+const onnx::ModelProto& Model::proto() const { return contents_->proto; }
+const Weights& Model::weights() const { return contents_->weights; }
+onnx::ModelProto& Model::proto() { return Own().proto; }
+Weights& Model::weights() { return Own().weights; }
+
 std::string Model::folder() const { return std::filesystem::path(path_).parent_path().string(); }
-int Model::ir_version() const { return static_cast<int>(proto_->ir_version()); }
+int Model::ir_version() const { return static_cast<int>(contents_->proto.ir_version()); }
 void Model::set_ir_version(int version) { proto().set_ir_version(version); }
-bool Model::has_training() const { return proto_->training_info_size() > 0; }
+bool Model::has_training() const { return contents_->proto.training_info_size() > 0; }
 
 std::map<std::string, int> Model::opsets() const {
   std::map<std::string, int> result;
-  for (const auto& o : proto_->opset_import()) {
+  for (const auto& o : contents_->proto.opset_import()) {
     result[o.domain() == "ai.onnx" ? "" : o.domain()] = static_cast<int>(o.version());
   }
   return result;
 }
 
 std::string Model::Metadata(const std::string& key) const {
-  for (const auto& p : proto_->metadata_props()) {
+  for (const auto& p : contents_->proto.metadata_props()) {
     if (p.key() == key) return p.value();
   }
   return "";
@@ -129,18 +168,33 @@ void Model::SetMetadata(const std::string& key, const std::string& value) {
 }
 
 absl::StatusOr<Model> ReadModel(const std::string& path) {
-  ONWARD_ASSIGN_OR_RETURN(ModelFileBytes bytes, ModelFileBytes::Read(path, kMaxFileBytes));
-  ReleasingStream stream(&bytes);
-  return ParseFrom(bytes.view(), path, &stream);
+  // Somebody may be saving: between a model and its data another pair may take their place.
+  constexpr int kMostAttempts = 5;
+  try {
+    for (int attempt = 1;; ++attempt) {
+      ONWARD_ASSIGN_OR_RETURN(ModelBytes bytes, ModelBytes::Open(path, kMaxFileBytes));
+      ONWARD_ASSIGN_OR_RETURN(Model model, ParseFrom(&bytes, path));
+      const bool held = HoldExternalData(&model).ok();
+      if (held || attempt == kMostAttempts || !bytes.Replaced(path)) return model;
+    }
+  } catch (const std::bad_alloc&) {
+    return absl::ResourceExhaustedError(absl::StrCat("'", path, "': out of memory"));
+  }
 }
 
 absl::StatusOr<Model> ParseModel(const std::string& bytes, const std::string& path) {
-  google::protobuf::io::ArrayInputStream stream(bytes.data(), static_cast<int>(bytes.size()));
-  return ParseFrom(bytes, path, &stream);
+  try {
+    ModelBytes view{absl::string_view(bytes)};
+    ONWARD_ASSIGN_OR_RETURN(Model model, ParseFrom(&view, path));
+    HoldExternalData(&model).IgnoreError();  // see model.h
+    return model;
+  } catch (const std::bad_alloc&) {
+    return absl::ResourceExhaustedError(absl::StrCat("'", path, "': out of memory"));
+  }
 }
 
 absl::StatusOr<Graph> OtherGraph(const Model& model, const onnx::GraphProto& proto) {
-  const ExternalData external(model.folder(), model.owner());
+  const ExternalData external(model.folder(), &model.weights());
   ONWARD_ASSIGN_OR_RETURN(Graph graph, GraphFromProto(proto, &external));
   graph.opsets = model.opsets();
   for (const auto& f : model.proto().functions()) {
@@ -174,9 +228,9 @@ absl::StatusOr<Graph> CanonicalGraph(const Model& model) {
   return canonical;
 }
 
-Model ModelFromGraph(const Graph& graph, int ir_version, const std::string& producer) {
-  Model model;
-  onnx::ModelProto& proto = model.proto();
+onnx::ModelProto GraphToModelProto(const Graph& graph, int ir_version, const std::string& producer,
+                                   Weights* held) {
+  onnx::ModelProto proto;
   proto.set_ir_version(ir_version);
   proto.set_producer_name(producer);
   for (const auto& [domain, version] : graph.opsets) {
@@ -184,9 +238,15 @@ Model ModelFromGraph(const Graph& graph, int ir_version, const std::string& prod
     o->set_domain(domain);
     o->set_version(version);
   }
-  GraphToProto(graph, proto.mutable_graph());
+  GraphToProto(graph, proto.mutable_graph(), held);
   for (const auto& [key, function] : graph.functions)
-    FunctionToProto(key, *function, proto.add_functions());
+    FunctionToProto(key, *function, proto.add_functions(), held);
+  return proto;
+}
+
+Model ModelFromGraph(const Graph& graph, int ir_version, const std::string& producer) {
+  Model model;
+  model.proto() = GraphToModelProto(graph, ir_version, producer, &model.weights());
   return model;
 }
 

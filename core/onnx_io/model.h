@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A model file in memory. The protobuf message stays as it was read, because
-// export edits it and nothing else; Graphs are made from it on demand.
+// export edits it and nothing else; Graphs are made from it on demand. Large tensors
+// are not in the message but beside it (weights.h).
 #ifndef ONWARD_CORE_ONNX_IO_MODEL_H_
 #define ONWARD_CORE_ONNX_IO_MODEL_H_
 
@@ -13,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "core/graph/graph.h"
 #include "core/graph/verify.h"
+#include "core/onnx_io/weights.h"
 
 namespace onnx {
 class ModelProto;
@@ -24,8 +26,8 @@ namespace onward {
 inline constexpr int kOldestIrVersion = 3;
 inline constexpr int kNewestIrVersion = 14;
 
-// Copies share their contents until one of them is changed, and so do the
-// tensors of graphs that are read from it: a large model is in memory once.
+// Copies share their contents until one of them is changed. Weights they share even then, and
+// so do graphs that are read from it: a large model is in memory once.
 class Model {
  public:
   Model();
@@ -35,11 +37,12 @@ class Model {
   Model& operator=(Model&&) noexcept;
   ~Model();
 
-  const onnx::ModelProto& proto() const { return *proto_; }
-  // To change it: afterwards this model shares with nobody.
+  // Tensors from kHeldBytes on may be weights: proto.h reads and writes them.
+  const onnx::ModelProto& proto() const;
+  const Weights& weights() const;
+  // To change them: afterwards this model shares its message with nobody.
   onnx::ModelProto& proto();
-  // What keeps the bytes of its tensors alive.
-  std::shared_ptr<void> owner() const { return proto_; }
+  Weights& weights();
   // Where the file is ("" if it never was one); external data lies beside it.
   const std::string& path() const { return path_; }
   void set_path(std::string path) { path_ = std::move(path); }
@@ -54,11 +57,16 @@ class Model {
   void SetMetadata(const std::string& key, const std::string& value);  // "" removes it
 
  private:
-  std::shared_ptr<onnx::ModelProto> proto_;
+  struct Contents;
+  Contents& Own();
+
+  std::shared_ptr<Contents> contents_;
   std::string path_;
 };
 
-// Parses a file: regular file, at most 2 GiB, sane counts, supported versions.
+// Parses a file: regular file, at most 2 GiB, sane counts, supported versions. Data in files
+// beside it is mapped, not read (WeightFile says what that asks of them); where it cannot be
+// had, whoever makes a graph of the model is told.
 absl::StatusOr<Model> ReadModel(const std::string& path);
 absl::StatusOr<Model> ParseModel(const std::string& bytes, const std::string& path);
 
@@ -83,9 +91,18 @@ absl::StatusOr<Graph> Canonicalize(const Graph& graph);
 // A new model holding `graph` (its functions included).
 Model ModelFromGraph(const Graph& graph, int ir_version, const std::string& producer);
 
-// Data that lies beside the file the model was read from is written into the new one.
-// Writes whole or not at all (see atomic_file.h).
-absl::Status WriteModel(const Model& model, const std::string& path);
+struct WriteOptions {
+  bool external_data = false;  // weights go to a file beside the model although one would do
+};
+
+// Writes whole or not at all (see atomic_file.h): one file or, past 2 GiB and where asked for,
+// two. Then the weights are in NAME.data-XXXXXXXX, a new name each time, written first, and
+// replacing the model commits both. Such files that no model beside them names any more are
+// removed.
+absl::Status WriteModel(const Model& model, const std::string& path,
+                        const WriteOptions& options = {});
+// What one file of it holds.
+absl::StatusOr<std::string> SerializeModel(const Model& model);
 
 }  // namespace onward
 

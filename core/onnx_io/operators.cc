@@ -126,7 +126,9 @@ class OnnxOperators : public OperatorSet {
       const Node& node, absl::Span<const InputFact> inputs,
       const std::map<std::string, int>& opsets) const override {
     ONWARD_RETURN_IF_ERROR(Refuse(node, BrokenDemands(node, inputs, opsets)));
-    if (node.domain == kOnwardDomain) return InferOwn(node, inputs, opsets);
+    if (node.domain == kOnwardDomain || Own(node, opsets) != nullptr) {
+      return InferOwn(node, inputs, opsets);
+    }
     std::vector<ValueType> types(node.outputs.size());
     if (node.Is("Gradient", kTrainingDomain)) {
       for (size_t i = 0; i < types.size() && i < inputs.size(); ++i) types[i] = TypeAt(inputs, i);
@@ -157,9 +159,7 @@ class OnnxOperators : public OperatorSet {
     if (std::vector<std::string> impossible = ImpossibleShapes(inputs); !impossible.empty()) {
       return impossible;
     }
-    if (node.domain == kOnwardDomain) {
-      const FunctionDef* def = library_ == nullptr ? nullptr : library_->Find(node.op_type);
-      if (def == nullptr) return {};
+    if (const FunctionDef* def = Own(node, opsets)) {
       std::string problem = FunctionLibrary::BrokenDemand(*def, node, inputs);
       return problem.empty() ? std::vector<std::string>() : std::vector{std::move(problem)};
     }
@@ -177,9 +177,14 @@ class OnnxOperators : public OperatorSet {
       const Node& node, absl::Span<const InputFact> inputs,
       const std::map<std::string, int>& opsets) const override {
     ONWARD_RETURN_IF_ERROR(Refuse(node, BrokenDemands(node, inputs, opsets)));
-    // The standard's optimizers have no bodies there; ours does.
-    if (node.domain == kOnwardDomain || node.domain == kTrainingDomain) {
-      if (library_ == nullptr || library_->Find(node) == nullptr) return std::optional<Function>();
+    // The standard's optimizers have no bodies there; the library has.
+    const FunctionDef* def =
+        node.domain == kTrainingDomain ? Find(node, opsets) : Own(node, opsets);
+    if (def != nullptr && def->function != nullptr) {
+      return BodyForCall(*def->function, node, opsets);
+    }
+    const bool ours = node.domain == kOnwardDomain;  // a call of its own that has none is an error
+    if (def != nullptr && (def->body || ours)) {
       auto it = opsets.find("");
       ONWARD_ASSIGN_OR_RETURN(
           Graph body, library_->Instantiate(node, inputs, this,
@@ -203,12 +208,33 @@ class OnnxOperators : public OperatorSet {
                                  def->shape_only.end();
   }
 
+  const FunctionTraits* Traits(const Node& node) const override {
+    if (node.domain.empty() || library_ == nullptr) return nullptr;
+    const FunctionDef* def = library_->Find(node);
+    return def == nullptr ? nullptr : &def->traits;
+  }
+
   int SinceVersion(const Node& node, const std::map<std::string, int>& opsets) const override {
     const onnx::OpSchema* schema = FindSchema(node, opsets);
-    return schema == nullptr ? 0 : schema->since_version();
+    if (schema != nullptr) return schema->since_version();
+    const FunctionDef* def = Find(node, opsets);
+    return def == nullptr ? 0 : def->since;
   }
 
  private:
+  // What the library says of the operator, at the version that is imported.
+  const FunctionDef* Find(const Node& node, const std::map<std::string, int>& opsets) const {
+    if (node.domain.empty() || library_ == nullptr) return nullptr;
+    const FunctionDef* def = library_->Find(node);
+    if (def == nullptr || def->since <= 1) return def;
+    auto it = opsets.find(node.domain);
+    return it == opsets.end() || it->second < def->since ? nullptr : def;
+  }
+  // The same, where no schema has a say.
+  const FunctionDef* Own(const Node& node, const std::map<std::string, int>& opsets) const {
+    return node.domain == kTrainingDomain ? nullptr : Find(node, opsets);
+  }
+
   static ValueType TypeAt(absl::Span<const InputFact> inputs, size_t i) {
     return i < inputs.size() && inputs[i].type != nullptr ? *inputs[i].type : ValueType{};
   }
@@ -230,7 +256,7 @@ class OnnxOperators : public OperatorSet {
                                                   absl::Span<const InputFact> inputs,
                                                   const std::map<std::string, int>& opsets) const {
     std::vector<ValueType> types(node.outputs.size());
-    const FunctionDef* def = library_ == nullptr ? nullptr : library_->Find(node);
+    const FunctionDef* def = Own(node, opsets);
     if (def == nullptr) return types;
     if (def->types) {
       ONWARD_ASSIGN_OR_RETURN(types, def->types(node, inputs, *this, opsets));
@@ -244,6 +270,7 @@ class OnnxOperators : public OperatorSet {
       complete &= like >= 0 || node.outputs[i].empty();
     }
     if (complete) return types;
+    if (def->function != nullptr) return InferThrough(*def->function, node, inputs, opsets);
     auto it = opsets.find("");
     ONWARD_ASSIGN_OR_RETURN(
         Graph body, library_->Instantiate(node, inputs, this,
@@ -252,6 +279,37 @@ class OnnxOperators : public OperatorSet {
       if (!types[i].known()) types[i] = body.outputs[i].type;
     }
     return types;
+  }
+
+  absl::StatusOr<std::vector<ValueType>> InferThrough(
+      const Function& function, const Node& node, absl::Span<const InputFact> inputs,
+      const std::map<std::string, int>& opsets) const {
+    ONWARD_ASSIGN_OR_RETURN(Function called, BodyForCall(function, node, opsets));
+    ResolveAttributes(node, &called);
+    Graph& body = called.body;
+    for (size_t i = 0; i < body.inputs.size(); ++i) {
+      body.inputs[i].type = body.types[body.inputs[i].name] = TypeAt(inputs, i);
+    }
+    if (absl::Status s = InferTypes(&body, *this); !s.ok()) return Annotate(s, node.Describe());
+    std::vector<ValueType> types(node.outputs.size());
+    for (size_t i = 0; i < types.size() && i < body.outputs.size(); ++i) {
+      if (const ValueType* type = body.TypeOf(body.outputs[i].name)) types[i] = *type;
+    }
+    return types;
+  }
+
+  // The function with the attributes of this call, in the operator forms of these opsets.
+  static absl::StatusOr<Function> BodyForCall(Function function, const Node& node,
+                                              const std::map<std::string, int>& opsets) {
+    auto target = opsets.find("");
+    if (target != opsets.end() && function.body.opset() != 0 &&
+        function.body.opset() < target->second) {
+      // The converter reads attributes (axes that became inputs) and cannot see
+      // through references.
+      ResolveAttributes(node, &function);
+      ONWARD_ASSIGN_OR_RETURN(function.body, RaiseOpset(function.body, target->second));
+    }
+    return function;
   }
 
   // What onnx's own inference leaves open although it is certain.
@@ -301,15 +359,7 @@ class OnnxOperators : public OperatorSet {
       ONWARD_ASSIGN_OR_RETURN(Node parsed, NodeFromProto(holder, nullptr));
       for (auto& [n, a] : parsed.attributes) function.default_attributes.emplace(n, a);
     }
-    auto target = opsets.find("");
-    if (target != opsets.end() && function.body.opset() != 0 &&
-        function.body.opset() < target->second) {
-      // The converter reads attributes (axes that became inputs) and cannot see
-      // through references.
-      ResolveAttributes(node, &function);
-      ONWARD_ASSIGN_OR_RETURN(function.body, RaiseOpset(function.body, target->second));
-    }
-    return function;
+    return BodyForCall(std::move(function), node, opsets);
   }
 
   const FunctionLibrary* library_;

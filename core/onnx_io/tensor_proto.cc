@@ -5,6 +5,7 @@
 #include <cstring>
 #include <new>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/status.h"
 #include "core/onnx_io/proto.h"
@@ -15,9 +16,21 @@ namespace {
 
 // A few bytes may stand for this many zeros.
 constexpr int64_t kMaxDenseBytes = int64_t{1} << 30;
-// Larger tensors are not copied out of a model, if they lie well enough there.
-constexpr size_t kSharedBytes = 4096;
-constexpr uintptr_t kSharedAlignment = 16;
+
+bool IsExternal(const onnx::TensorProto& p) {
+  return p.data_location() == onnx::TensorProto::EXTERNAL;
+}
+
+void ClearValues(onnx::TensorProto* proto) {
+  proto->clear_float_data();
+  proto->clear_int32_data();
+  proto->clear_int64_data();
+  proto->clear_double_data();
+  proto->clear_uint64_data();
+  proto->clear_raw_data();
+  proto->clear_external_data();
+  proto->clear_data_location();
+}
 
 absl::Status Bad(const onnx::TensorProto& p, absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat("tensor '", p.name(), "': ", what));
@@ -79,6 +92,13 @@ absl::Status CopyStrings(const onnx::TensorProto& p, Tensor* t) {
   return absl::OkStatus();
 }
 
+// A copy with 0 and 1 alone: files may have other bytes for true.
+Tensor Normalized(const Tensor& bools) {
+  Tensor t = bools.Clone();
+  for (size_t i = 0; i < t.bytes(); ++i) t.data<uint8_t>()[i] = t.data<uint8_t>()[i] != 0;
+  return t;
+}
+
 absl::StatusOr<Tensor> ReadTensor(const onnx::TensorProto& p, const ExternalData* external) {
   if (!IsKnownDType(p.data_type())) {
     return Bad(p, absl::StrCat("has the unknown element type ", p.data_type()));
@@ -89,20 +109,12 @@ absl::StatusOr<Tensor> ReadTensor(const onnx::TensorProto& p, const ExternalData
   if (!elements.ok()) return Bad(p, elements.status().message());
   const Shape shape(absl::MakeConstSpan(p.dims().data(), p.dims_size()));
   const size_t bytes = TensorBytes(dtype, shape);
-  const bool is_external = p.data_location() == onnx::TensorProto::EXTERNAL;
-  if (DataFields(p) > (is_external ? 0 : 1))
-    return Bad(p, "keeps its values in more than one place");
-  if (is_external) {
-    if (external == nullptr) return Bad(p, "external data is not allowed here");
-    if (dtype == DType::kString) return Bad(p, "strings cannot be external");
-    std::vector<ExternalKey> entries;
-    for (const auto& e : p.external_data()) entries.push_back({e.key(), e.value()});
-    Tensor t;
-    auto allocate = [&] { return (t = Tensor(dtype, shape)).raw(); };
-    if (auto s = external->Read(entries, bytes, allocate); !s.ok()) {
-      return Annotate(s, absl::StrCat("tensor '", p.name(), "'"));
-    }
-    return t;
+  if (DataFields(p) > 1) return Bad(p, "keeps its values in more than one place");
+  ONWARD_ASSIGN_OR_RETURN(std::optional<Weights::Bytes> outside, OutsideBytes(p, external));
+  if (outside.has_value()) {
+    // Nobody writes to a tensor that came from a model.
+    Tensor t(dtype, shape, outside->data, outside->owner);
+    return dtype == DType::kBool ? Normalized(t) : t;
   }
   const size_t present = p.has_raw_data() ? p.raw_data().size() : 0;
   if (present > 0 && dtype != DType::kString) {
@@ -110,18 +122,8 @@ absl::StatusOr<Tensor> ReadTensor(const onnx::TensorProto& p, const ExternalData
       return Bad(p, absl::StrCat("raw_data has ", present, " bytes, but ", DTypeName(dtype),
                                  shape.ToString(), " needs ", bytes));
     }
-    const char* const data = p.raw_data().data();
-    if (external != nullptr && external->owner() != nullptr && bytes >= kSharedBytes &&
-        dtype != DType::kBool && reinterpret_cast<uintptr_t>(data) % kSharedAlignment == 0) {
-      // Nobody writes to a tensor that came from a model.
-      return Tensor(dtype, shape, const_cast<char*>(data), external->owner());
-    }
-    Tensor t(dtype, shape);
-    std::memcpy(t.raw(), data, bytes);
-    if (dtype == DType::kBool) {
-      for (size_t i = 0; i < bytes; ++i) t.data<uint8_t>()[i] = t.data<uint8_t>()[i] != 0;
-    }
-    return t;
+    const Tensor view(dtype, shape, const_cast<char*>(p.raw_data().data()), nullptr);
+    return dtype == DType::kBool ? Normalized(view) : view.Clone();
   }
   // A typed field holds at least one byte per element, so check before allocating.
   const int64_t listed = static_cast<int64_t>(p.float_data_size()) + p.int32_data_size() +
@@ -196,7 +198,8 @@ absl::StatusOr<Tensor> SparseFromProto(const onnx::SparseTensorProto& p,
   return dense;
 }
 
-void TensorToProto(const Tensor& tensor, const std::string& name, onnx::TensorProto* proto) {
+void TensorToProto(const Tensor& tensor, const std::string& name, onnx::TensorProto* proto,
+                   Weights* held) {
   proto->Clear();
   proto->set_name(name);
   proto->set_data_type(static_cast<int32_t>(tensor.dtype()));
@@ -204,19 +207,66 @@ void TensorToProto(const Tensor& tensor, const std::string& name, onnx::TensorPr
   if (tensor.dtype() == DType::kString) {
     for (const std::string& s : tensor.values<std::string>()) proto->add_string_data(s);
   } else {
-    proto->set_raw_data(tensor.raw(), tensor.bytes());
+    ReplaceValues(tensor, proto, held);
   }
 }
 
-void ReplaceValues(const Tensor& tensor, onnx::TensorProto* proto) {
-  proto->clear_float_data();
-  proto->clear_int32_data();
-  proto->clear_int64_data();
-  proto->clear_double_data();
-  proto->clear_uint64_data();
-  proto->clear_external_data();
-  proto->clear_data_location();
+void ReplaceValues(const Tensor& tensor, onnx::TensorProto* proto, Weights* held) {
+  if (held != nullptr && tensor.bytes() >= kHeldBytes) {
+    SetHeld(held->Add(tensor), proto);
+    return;
+  }
+  ClearValues(proto);
   proto->set_raw_data(tensor.raw(), tensor.bytes());
+}
+
+std::optional<int64_t> HeldNumber(const onnx::TensorProto& p) {
+  for (const auto& entry : p.external_data()) {
+    if (entry.key() != kHeldKey) continue;
+    int64_t number = -1;
+    return absl::SimpleAtoi(entry.value(), &number) ? number : -1;
+  }
+  return std::nullopt;
+}
+
+void SetHeld(int64_t number, onnx::TensorProto* proto) {
+  ClearValues(proto);
+  auto* entry = proto->add_external_data();
+  entry->set_key(kHeldKey);
+  entry->set_value(absl::StrCat(number));
+}
+
+absl::StatusOr<std::optional<Weights::Bytes>> OutsideBytes(const onnx::TensorProto& p,
+                                                           const ExternalData* external) {
+  const std::optional<int64_t> number = HeldNumber(p);
+  if (!number.has_value() && !IsExternal(p)) return std::optional<Weights::Bytes>();
+  const auto dtype = static_cast<DType>(p.data_type());
+  auto elements = CheckedElements(absl::MakeConstSpan(p.dims().data(), p.dims_size()));
+  if (!elements.ok()) return Bad(p, elements.status().message());
+  if (!IsKnownDType(p.data_type())) return Bad(p, "has an unknown element type");
+  const Shape shape(absl::MakeConstSpan(p.dims().data(), p.dims_size()));
+  const size_t bytes = TensorBytes(dtype, shape);
+  if (DataFields(p) > 0 || (number.has_value() && (IsExternal(p) || p.external_data_size() != 1)))
+    return Bad(p, "keeps its values in more than one place");
+  if (!number.has_value()) {
+    if (external == nullptr) return Bad(p, "external data is not allowed here");
+    if (dtype == DType::kString) return Bad(p, "strings cannot be external");
+    std::vector<ExternalKey> entries;
+    for (const auto& e : p.external_data()) entries.push_back({e.key(), e.value()});
+    auto got = external->Get(entries, bytes);
+    if (!got.ok()) return Annotate(got.status(), absl::StrCat("tensor '", p.name(), "'"));
+    return std::optional<Weights::Bytes>(*std::move(got));
+  }
+  if (dtype == DType::kString) return Bad(p, "strings cannot be in raw_data");
+  const Weights::Bytes* found = external == nullptr || external->held() == nullptr
+                                    ? nullptr
+                                    : external->held()->Find(*number);
+  if (found == nullptr) return Bad(p, "has no values");
+  if (found->size != bytes) {
+    return Bad(p, absl::StrCat("raw_data has ", found->size, " bytes, but ", DTypeName(dtype),
+                               shape.ToString(), " needs ", bytes));
+  }
+  return std::optional<Weights::Bytes>(*found);
 }
 
 }  // namespace onward

@@ -4,12 +4,14 @@
 #include <exception>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "core/base/status.h"
 #include "core/graph/infer.h"
 #include "core/graph/name_scope.h"
 #include "core/graph/rename.h"
+#include "core/onnx_io/batch_scan.h"
 #include "core/onnx_io/model.h"
 #include "core/onnx_io/operators.h"
 #include "core/onnx_io/proto.h"
@@ -22,6 +24,8 @@ namespace {
 // Larger initializers do not travel through the converter: they become inputs
 // for its time, which costs nothing and loses nothing.
 constexpr int64_t kMaxConvertedElements = 1024;
+// The only one whose Scan has a batch (batch_scan.h).
+constexpr int kBatchScanOpset = 8;
 
 bool SameForms(const Graph& graph, int from, int to) {
   for (const Node& node : graph.nodes) {
@@ -143,6 +147,7 @@ absl::StatusOr<Graph> RaiseOpset(const Graph& graph, int target) {
   }
   Graph light = graph;
   light.functions.clear();
+  if (from == kBatchScanOpset) DisguiseBatchScans(&light);
   absl::btree_map<std::string, Tensor> kept;
   for (const auto& [name, tensor] : graph.initializers) {
     if (tensor.elements() <= kMaxConvertedElements) {
@@ -160,17 +165,22 @@ absl::StatusOr<Graph> RaiseOpset(const Graph& graph, int target) {
   ONWARD_RETURN_IF_ERROR(InferKnownTypes(&typed, *operators));
   const Renaming neutral = NeutralNames(light);
   for (Graph* g : {&light, &typed}) RenameEverywhere(neutral, g);
-  Model model = ModelFromGraph(light, 10, "onward");
+  onnx::ModelProto model = GraphToModelProto(light, 10, "onward");
   Graph raised;
   try {
-    if (from < 7) SpreadSlopes(typed, &model.proto());
-    const onnx::ModelProto converted = ConvertByShapes(model.proto(), typed, from, target);
+    if (from < 7) SpreadSlopes(typed, &model);
+    const onnx::ModelProto converted = ConvertByShapes(std::move(model), typed, from, target);
     ONWARD_ASSIGN_OR_RETURN(raised, GraphFromProto(converted.graph(), nullptr));
   } catch (const std::exception& e) {
     return absl::UnimplementedError(absl::StrCat("the model cannot be raised from opset ", from,
                                                  " to ", target, ": ", e.what()));
   }
   RenameEverywhere(OriginalNames(neutral, graph, raised), &raised);
+  if (from == kBatchScanOpset) {
+    NameScope names(graph);
+    names.Reserve(raised);
+    ONWARD_RETURN_IF_ERROR(ExpandBatchScans(&names, &raised));
+  }
   raised.opsets = graph.opsets;
   raised.opsets[""] = target;
   raised.functions = graph.functions;

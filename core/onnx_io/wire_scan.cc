@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 
@@ -12,16 +13,19 @@ namespace {
 // An empty node costs as much memory as so many other empty parts.
 constexpr int64_t kNodeMessages = 4;
 
+// A place in the bytes of one message.
 struct Cursor {
-  const uint8_t* at;
-  const uint8_t* end;
+  ModelBytes* bytes;
+  size_t at, end;
   bool ok = true;
 
   uint64_t Varint() {
+    constexpr size_t kLongest = 10;
+    const char* data = bytes->Load(at, std::min(end, at + kLongest));
     uint64_t v = 0;
     for (int shift = 0; shift < 64; shift += 7) {
       if (at == end) break;
-      const uint8_t byte = *at++;
+      const auto byte = static_cast<uint8_t>(data[at++]);
       v |= static_cast<uint64_t>(byte & 0x7f) << shift;
       if ((byte & 0x80) == 0) return v;
     }
@@ -113,26 +117,35 @@ bool IsNumber(Message parent, uint64_t field) {
 
 class Scanner {
  public:
-  // False where there are too many parts.
-  bool Scan(Cursor cursor, Message kind, int depth) {
-    if (depth > 100) return true;  // the parser's own limit refuses this
-    int64_t groups = 0;            // around the cursor; all that is in them is unknown
+  Scanner(ModelBytes* bytes, const TensorEdit& edit) : bytes_(bytes), edit_(edit) {}
+
+  // False where there are too many parts. `growth` tells by how much splices change the
+  // message's length.
+  bool Scan(Cursor cursor, Message kind, int depth, int64_t* growth) {
+    if (depth > 100) return true;    // the parser's own limit refuses this
+    int64_t groups = 0;              // around the cursor; all that is in them is unknown
+    size_t behind_raw = cursor.end;  // where raw_data would end, among a tensor's fields
     while (cursor.ok && cursor.at < cursor.end) {
+      const size_t begin = cursor.at;
       const uint64_t tag = cursor.Varint();
       const bool number = groups == 0 && IsNumber(kind, tag >> 3);
       const Message child = groups == 0 ? Child(kind, tag >> 3) : Message::kBytes;
+      if (tag >> 3 > kRawData) behind_raw = std::min(behind_raw, begin);
       switch (tag & 7) {
         case 0: cursor.Varint(); break;
-        case 1: cursor.at += std::min<ptrdiff_t>(8, cursor.end - cursor.at); break;
-        case 5: cursor.at += std::min<ptrdiff_t>(4, cursor.end - cursor.at); break;
+        case 1: cursor.at += std::min<size_t>(8, cursor.end - cursor.at); break;
+        case 5: cursor.at += std::min<size_t>(4, cursor.end - cursor.at); break;
         case 2: {
+          const size_t length_at = cursor.at;
           const uint64_t size = cursor.Varint();
-          if (!cursor.ok || size > static_cast<uint64_t>(cursor.end - cursor.at)) return true;
+          if (!cursor.ok || size > cursor.end - cursor.at) return true;
           if (!Count(child == Message::kNode ? kNodeMessages : 1)) return false;
-          if (child != Message::kBytes && !Scan({cursor.at, cursor.at + size}, child, depth + 1)) {
+          const WireField field{tag >> 3, begin, cursor.at, cursor.at + size, behind_raw};
+          if (kind == Message::kTensor && groups == 0) *growth += Edit(field);
+          if (child != Message::kBytes && !ScanChild(field, child, depth, length_at, growth)) {
             return false;
           }
-          cursor.at += size;
+          cursor.at = field.end;
           continue;
         }
         case 3: ++groups; break;
@@ -144,20 +157,58 @@ class Scanner {
     return true;
   }
 
+  std::vector<Splice> TakeSplices() {
+    std::stable_sort(splices_.begin(), splices_.end(),
+                     [](const Splice& a, const Splice& b) { return a.begin < b.begin; });
+    return std::move(splices_);
+  }
+
  private:
   bool Count(int64_t parts) { return (count_ += parts) <= kMaxMessages; }
 
+  int64_t Edit(const WireField& field) {
+    const size_t before = splices_.size();
+    if (edit_) edit_(field, &splices_);
+    int64_t growth = 0;
+    for (size_t i = before; i < splices_.size(); ++i) growth += splices_[i].growth();
+    return growth;
+  }
+
+  bool ScanChild(const WireField& field, Message child, int depth, size_t length_at,
+                 int64_t* growth) {
+    int64_t inner = 0;
+    if (!Scan({bytes_, field.payload, field.end}, child, depth + 1, &inner)) return false;
+    if (inner == 0) return true;
+    const auto size = static_cast<int64_t>(field.end - field.payload) + inner;
+    splices_.push_back({length_at, field.payload, Varint(static_cast<uint64_t>(size))});
+    *growth += inner + splices_.back().growth();
+    return true;
+  }
+
+  ModelBytes* bytes_;
+  const TensorEdit& edit_;
+  std::vector<Splice> splices_;
   int64_t count_ = 0;
 };
 
 }  // namespace
 
-absl::Status ScanModelBytes(absl::string_view bytes) {
-  const auto* data = reinterpret_cast<const uint8_t*>(bytes.data());
-  if (Scanner().Scan({data, data + bytes.size()}, Message::kModel, 0)) return absl::OkStatus();
-  return absl::ResourceExhaustedError(
-      absl::StrCat("the file holds more than ", kMaxMessages,
-                   " nodes, attributes, values and unknown fields; it is damaged, or no model"));
+std::string Varint(uint64_t value) {
+  std::string out;
+  for (; value >= 0x80; value >>= 7) out.push_back(static_cast<char>(value | 0x80));
+  out.push_back(static_cast<char>(value));
+  return out;
+}
+
+absl::StatusOr<std::vector<Splice>> ScanModel(ModelBytes* bytes, const TensorEdit& edit) {
+  Scanner scanner(bytes, edit);
+  int64_t growth = 0;
+  if (!scanner.Scan({bytes, 0, bytes->size()}, Message::kModel, 0, &growth)) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("the file holds more than ", kMaxMessages,
+                     " nodes, attributes, values and unknown fields; it is damaged, or no model"));
+  }
+  return scanner.TakeSplices();
 }
 
 }  // namespace onward

@@ -1,20 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
-// A look at a model's bytes before protobuf parses them: parsing may use a
-// hundred times the file's size, so counts are checked first.
+// A look at a model's bytes without protobuf: parsing may use a hundred times a file's
+// size, so counts are checked first, and the values of tensors can be taken out of the
+// bytes, or put in, with the lengths around them made right.
 #ifndef ONWARD_CORE_ONNX_IO_WIRE_SCAN_H_
 #define ONWARD_CORE_ONNX_IO_WIRE_SCAN_H_
 
-#include "absl/status/status.h"
-#include "absl/strings/string_view.h"
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "core/onnx_io/model_bytes.h"
 
 namespace onward {
 
 inline constexpr int64_t kMaxMessages = 4'000'000;
 
+// Fields of TensorProto.
+inline constexpr uint64_t kRawData = 9, kExternalData = 13;
+
+// A field that has a length of its own: its tag begins at `begin`, what it holds is from
+// `payload` to `end`. `behind_raw` is where a raw_data of the same message would end if
+// fields stand in the order of their numbers.
+struct WireField {
+  uint64_t number;
+  size_t begin, payload, end;
+  size_t behind_raw;
+};
+
+// Called for each such field of each tensor, wherever the tensor stands.
+using TensorEdit = std::function<void(const WireField&, std::vector<Splice>*)>;
+
+// Goes through the bytes once and returns the edits in order, those of lengths included.
 // Refuses bytes whose nested messages (nodes, attributes, values, ...) and fields that
-// onnx.proto does not have are more than kMaxMessages. Malformed bytes pass: the parser refuses
-// them.
-absl::Status ScanModelBytes(absl::string_view bytes);
+// onnx.proto does not have are more than kMaxMessages. Malformed bytes pass: the parser
+// refuses them.
+absl::StatusOr<std::vector<Splice>> ScanModel(ModelBytes* bytes, const TensorEdit& edit);
+
+// As protobuf writes numbers.
+std::string Varint(uint64_t value);
 
 }  // namespace onward
 

@@ -17,7 +17,7 @@ using Targets = absl::flat_hash_map<int, int>;  // value id -> variable's value 
 Targets InPlaceTargets(const PlanStep& step, const Targets& updates, const Plan& plan,
                        const absl::flat_hash_set<int>& read_elsewhere) {
   Targets targets;
-  if (step.dynamic || !step.kernel.infallible || step.kernel.in_place.empty()) return targets;
+  if (step.late || !step.kernel.infallible || step.kernel.in_place.empty()) return targets;
   for (size_t o = 0; o < step.outputs.size(); ++o) {
     const int out = step.outputs[o];
     if (out < 0) continue;

@@ -27,43 +27,6 @@ absl::StatusOr<Tensor> Reordered(const Tensor& plain, const Layout& to,
   return result;
 }
 
-absl::StatusOr<std::vector<Tensor>> RunKernel(const Kernel& kernel,
-                                              const std::vector<Tensor>& inputs,
-                                              const std::vector<ValueSpec>& outputs,
-                                              const EvaluateContext& context) {
-  std::vector<Tensor> in = inputs;
-  for (size_t i = 0; i < in.size() && i < kernel.input_layouts.size(); ++i) {
-    if (kernel.input_layouts[i] == nullptr || !in[i].defined()) continue;
-    ONWARD_ASSIGN_OR_RETURN(
-        in[i], Reordered(in[i], kernel.input_layouts[i], context, false, in[i].shape()));
-  }
-  std::vector<Tensor> out(outputs.size());
-  std::vector<const Tensor*> in_pointers(in.size());
-  std::vector<Tensor*> out_pointers(out.size());
-  for (size_t i = 0; i < in.size(); ++i) in_pointers[i] = in[i].defined() ? &in[i] : nullptr;
-  for (size_t i = 0; i < out.size(); ++i) {
-    if (!outputs[i].present()) continue;
-    out_pointers[i] = &out[i];
-    if (!outputs[i].shape.has_value()) continue;
-    const bool opaque = i < kernel.output_layouts.size() && kernel.output_layouts[i] != nullptr;
-    if (opaque) {
-      Tensor storage(DType::kUint8, Shape{static_cast<int64_t>(kernel.output_layouts[i]->bytes())});
-      out[i] = Tensor(outputs[i].dtype, *outputs[i].shape, storage.raw(),
-                      std::make_shared<Tensor>(storage));
-    } else {
-      out[i] = Tensor(outputs[i].dtype, *outputs[i].shape);
-    }
-  }
-  Tensor workspace(DType::kUint8, Shape{static_cast<int64_t>(kernel.workspace_bytes)});
-  ONWARD_RETURN_IF_ERROR(kernel.run({in_pointers, out_pointers, workspace.raw(), context.random}));
-  for (size_t i = 0; i < out.size() && i < kernel.output_layouts.size(); ++i) {
-    if (kernel.output_layouts[i] == nullptr || !out[i].defined()) continue;
-    ONWARD_ASSIGN_OR_RETURN(
-        out[i], Reordered(out[i], kernel.output_layouts[i], context, true, out[i].shape()));
-  }
-  return out;
-}
-
 absl::StatusOr<std::vector<Tensor>> EvaluateBody(const Function& function, const Node& call,
                                                  const std::vector<Tensor>& inputs,
                                                  const EvaluateContext& context) {
@@ -134,30 +97,84 @@ absl::StatusOr<std::vector<ValueSpec>> OutputSpecs(const Node& node,
   return specs;
 }
 
-absl::StatusOr<std::vector<Tensor>> EvaluateNode(const Node& node,
-                                                 const std::vector<Tensor>& inputs,
-                                                 const EvaluateContext& context) {
+absl::StatusOr<PreparedNode> PrepareNode(const Node& node, absl::Span<const Tensor* const> inputs,
+                                         absl::Span<const Tensor* const> constants,
+                                         const EvaluateContext& context) {
   std::vector<ValueType> types(inputs.size());
   std::vector<InputFact> facts(inputs.size());
   std::vector<ValueSpec> specs(inputs.size());
   for (size_t i = 0; i < inputs.size(); ++i) {
-    if (!inputs[i].defined()) continue;
-    types[i] = ValueType::Of(inputs[i].dtype(), inputs[i].shape());
-    facts[i] = {&types[i], &inputs[i]};
-    specs[i].dtype = inputs[i].dtype();
-    specs[i].shape = inputs[i].shape();
-    specs[i].constant = &inputs[i];
+    if (inputs[i] == nullptr) continue;
+    types[i] = ValueType::Of(inputs[i]->dtype(), inputs[i]->shape());
+    facts[i] = {&types[i], constants[i]};
+    specs[i] = {inputs[i]->dtype(), inputs[i]->shape(), nullptr, constants[i]};
   }
+  ONWARD_ASSIGN_OR_RETURN(std::vector<ValueType> out_types,
+                          context.operators->Infer(node, facts, *context.opsets));
+  PreparedNode prepared;
+  ONWARD_ASSIGN_OR_RETURN(prepared.outputs, OutputSpecs(node, out_types, context));
+  ONWARD_ASSIGN_OR_RETURN(prepared.kernel,
+                          ChooseKernel({node, specs, prepared.outputs, *context.opsets}, context));
+  return prepared;
+}
+
+absl::StatusOr<std::vector<Tensor>> RunPrepared(const PreparedNode& prepared,
+                                                absl::Span<const Tensor* const> inputs,
+                                                const EvaluateContext& context) {
+  const Kernel& kernel = prepared.kernel;
+  const std::vector<ValueSpec>& outputs = prepared.outputs;
+  std::vector<Tensor> reordered(inputs.size());
+  std::vector<const Tensor*> in(inputs.begin(), inputs.end());
+  for (size_t i = 0; i < in.size() && i < kernel.input_layouts.size(); ++i) {
+    if (kernel.input_layouts[i] == nullptr || in[i] == nullptr) continue;
+    ONWARD_ASSIGN_OR_RETURN(
+        reordered[i], Reordered(*in[i], kernel.input_layouts[i], context, false, in[i]->shape()));
+    in[i] = &reordered[i];
+  }
+  std::vector<Tensor> out(outputs.size());
+  std::vector<Tensor*> out_pointers(out.size());
+  for (size_t i = 0; i < out.size(); ++i) {
+    if (!outputs[i].present()) continue;
+    out_pointers[i] = &out[i];
+    if (!outputs[i].shape.has_value()) continue;
+    const bool opaque = i < kernel.output_layouts.size() && kernel.output_layouts[i] != nullptr;
+    if (opaque) {
+      Tensor storage(DType::kUint8, Shape{static_cast<int64_t>(kernel.output_layouts[i]->bytes())});
+      out[i] = Tensor(outputs[i].dtype, *outputs[i].shape, storage.raw(),
+                      std::make_shared<Tensor>(storage));
+    } else {
+      out[i] = Tensor(outputs[i].dtype, *outputs[i].shape);
+    }
+  }
+  Tensor workspace(DType::kUint8, Shape{static_cast<int64_t>(kernel.workspace_bytes)});
+  ONWARD_RETURN_IF_ERROR(kernel.run({in, out_pointers, workspace.raw(), context.random}));
+  for (size_t i = 0; i < out.size() && i < kernel.output_layouts.size(); ++i) {
+    if (kernel.output_layouts[i] == nullptr || !out[i].defined()) continue;
+    ONWARD_ASSIGN_OR_RETURN(
+        out[i], Reordered(out[i], kernel.output_layouts[i], context, true, out[i].shape()));
+  }
+  return out;
+}
+
+absl::StatusOr<std::vector<Tensor>> EvaluateNode(const Node& node,
+                                                 const std::vector<Tensor>& inputs,
+                                                 const EvaluateContext& context) {
+  std::vector<const Tensor*> in;
+  for (const Tensor& t : inputs) in.push_back(t.defined() ? &t : nullptr);
   try {
-    ONWARD_ASSIGN_OR_RETURN(std::vector<ValueType> out_types,
-                            context.operators->Infer(node, facts, *context.opsets));
-    ONWARD_ASSIGN_OR_RETURN(std::vector<ValueSpec> outputs, OutputSpecs(node, out_types, context));
-    auto kernel = ChooseKernel({node, specs, outputs, *context.opsets}, context);
-    if (kernel.ok()) return RunKernel(*kernel, inputs, outputs, context);
-    if (kernel.status().code() != absl::StatusCode::kNotFound) return kernel.status();
+    absl::StatusOr<PreparedNode> prepared = PrepareNode(node, in, in, context);
+    if (prepared.ok()) return RunPrepared(*prepared, in, context);
+    if (prepared.status().code() != absl::StatusCode::kNotFound) return prepared.status();
+    std::vector<ValueType> types(in.size());
+    std::vector<InputFact> facts(in.size());
+    for (size_t i = 0; i < in.size(); ++i) {
+      if (in[i] == nullptr) continue;
+      types[i] = ValueType::Of(in[i]->dtype(), in[i]->shape());
+      facts[i] = {&types[i], in[i]};
+    }
     ONWARD_ASSIGN_OR_RETURN(std::optional<Function> body,
                             context.operators->FunctionBody(node, facts, *context.opsets));
-    if (!body.has_value()) return absl::UnimplementedError(kernel.status().message());
+    if (!body.has_value()) return absl::UnimplementedError(prepared.status().message());
     return EvaluateBody(*body, node, inputs, context);
   } catch (const std::bad_alloc&) {
     return absl::ResourceExhaustedError(absl::StrCat(node.Describe(), ": out of memory"));

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "core/device/kernel.h"
 #include "core/graph/operator_set.h"
 
@@ -30,6 +31,22 @@ absl::StatusOr<Kernel> ChooseKernel(const KernelRequest& request, const Evaluate
 absl::StatusOr<std::vector<ValueSpec>> OutputSpecs(const Node& node,
                                                    const std::vector<ValueType>& types,
                                                    const EvaluateContext& context);
+
+// A node's kernel for inputs of these types, and what it gives.
+struct PreparedNode {
+  Kernel kernel;
+  std::vector<ValueSpec> outputs;
+};
+
+// `constants`: values of inputs that the kernel may rely on, null where there is none.
+// NotFound: there is no kernel for it.
+absl::StatusOr<PreparedNode> PrepareNode(const Node& node, absl::Span<const Tensor* const> inputs,
+                                         absl::Span<const Tensor* const> constants,
+                                         const EvaluateContext& context);
+// Outputs are new tensors.
+absl::StatusOr<std::vector<Tensor>> RunPrepared(const PreparedNode& prepared,
+                                                absl::Span<const Tensor* const> inputs,
+                                                const EvaluateContext& context);
 
 // Runs one node on these inputs (undefined Tensor = omitted). Operators without
 // a kernel run through their function body.

@@ -11,14 +11,13 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/parallel.h"
 #include "core/base/status.h"
-#include "core/runtime/evaluate.h"
+#include "core/runtime/control/control.h"
+#include "core/runtime/late_node.h"
+#include "core/runtime/program.h"
 #include "core/tensor/finite.h"
 
 namespace onward {
 namespace {
-
-// Plans kept per session; beyond it the oldest is dropped (ragged batches).
-constexpr size_t kMaxCachedPlans = 8;
 
 int64_t Now() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
@@ -35,6 +34,29 @@ void CopyBytes(const Tensor& from, Tensor* to) {
   });
 }
 
+size_t BytesOf(const Value& value) {
+  if (const Tensor* t = value.tensor()) return t->bytes();
+  size_t bytes = sizeof(Value);
+  if (const Sequence* s = value.sequence()) {
+    for (const Value& item : s->items) bytes += BytesOf(item);
+  }
+  return bytes;
+}
+
+// Sequences grow item by item, so most of the times only a large new item is a reason to
+// count.
+bool IsTooLarge(const Sequence& sequence, size_t limit) {
+  constexpr size_t kFew = 64, kLarge = size_t{1} << 20;
+  const size_t n = sequence.items.size();
+  if (n == 0 || (n > kFew && n % kFew != 0 && BytesOf(sequence.items.back()) < kLarge &&
+                 BytesOf(sequence.items.front()) < kLarge)) {
+    return false;
+  }
+  size_t bytes = 0;
+  for (const Value& item : sequence.items) bytes += sizeof(Value) + BytesOf(item);
+  return bytes > limit;
+}
+
 // " (nor are those of 2 other variables)"
 std::string Others(size_t count) {
   if (count == 0) return "";
@@ -44,23 +66,44 @@ std::string Others(size_t count) {
 
 }  // namespace
 
+struct Executor::BoundStep {
+  const PlanStep* step;
+  std::vector<const Tensor*> inputs;
+  std::vector<Tensor*> outputs;
+  void* workspace;
+  // Of commit steps.
+  std::unique_ptr<UpdateNotes> notes = nullptr;
+  std::unique_ptr<bool[]> bad = nullptr;  // per output
+  // Of late steps.
+  std::unique_ptr<LateNode> late = nullptr;
+  std::unique_ptr<ControlFlow> control = nullptr;
+};
+
 Executor::Executor(std::shared_ptr<const Plan> plan)
     : plan_(std::move(plan)),
       arena_(DType::kUint8, Shape{static_cast<int64_t>(plan_->arena_bytes)}) {
   const size_t n = plan_->values.size();
   tensors_.resize(n);
+  values_.resize(n);
   views_of_.resize(n);
   for (size_t i = 0; i < n; ++i) {
     const PlanValue& v = plan_->values[i];
+    if (v.storage == PlanValue::Storage::kValue) continue;
     if (v.root != static_cast<int>(i)) views_of_[v.root].push_back(static_cast<int>(i));
     if (v.storage == PlanValue::Storage::kConstant) {
-      tensors_[i] = v.constant;
-    } else if (v.storage != PlanValue::Storage::kDynamic) {
-      const PlanValue& root = plan_->values[v.root];
-      void* data =
-          root.storage == PlanValue::Storage::kArena ? arena_.data<char>() + root.offset : nullptr;
-      tensors_[i] = Tensor(v.dtype, *v.shape, data, nullptr);
+      // Without an owner, so that nobody takes it for a new tensor.
+      tensors_[i] = Tensor(v.constant.dtype(), v.constant.shape(),
+                           const_cast<void*>(v.constant.raw()), nullptr);
+      continue;
     }
+    const PlanValue& root = plan_->values[v.root];
+    void* data = nullptr;
+    if (root.storage == PlanValue::Storage::kArena) data = arena_.data<char>() + root.offset;
+    if (root.storage == PlanValue::Storage::kOwned) {
+      if (v.root == static_cast<int>(i)) values_[i] = Tensor(v.dtype, *v.shape);
+      data = values_[v.root].tensor()->raw();
+    }
+    tensors_[i] = Tensor(v.dtype, *v.shape, data, nullptr);
   }
   Bind(plan_->compute, &compute_);
   Bind(plan_->commit, &commit_);
@@ -68,35 +111,57 @@ Executor::Executor(std::shared_ptr<const Plan> plan)
     b.notes = std::make_unique<UpdateNotes>();
     b.bad = std::make_unique<bool[]>(b.outputs.size());
   }
+  results_.resize(plan_->outputs.size());
+  if (plan_->rest != nullptr) {
+    rest_ = std::make_unique<Program>(plan_->rest->graph, plan_->rest->options);
+  }
 }
+
+Executor::~Executor() = default;
 
 void Executor::Bind(const std::vector<PlanStep>& steps, std::vector<BoundStep>* bound) {
   for (const PlanStep& step : steps) {
     BoundStep b{&step, {}, {}, arena_.data<char>() + step.workspace_offset};
     for (int id : step.inputs) b.inputs.push_back(id < 0 ? nullptr : &tensors_[id]);
     for (int id : step.outputs) b.outputs.push_back(id < 0 ? nullptr : &tensors_[id]);
+    if (step.control != nullptr) {
+      b.control = MakeControlFlow(*step.control);
+    } else if (step.late && !step.kernel.run_values) {
+      b.late = std::make_unique<LateNode>(step.node, *plan_);
+    }
     bound->push_back(std::move(b));
   }
 }
 
-absl::Status Executor::BindSources(const TensorMap& feeds, Variables* variables) {
-  auto bind = [&](int id, const Tensor& tensor, const std::string& name) {
-    const PlanValue& v = plan_->values[id];
-    if (tensor.dtype() != v.dtype || tensor.shape() != *v.shape) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("'", name, "' is ", DTypeName(tensor.dtype()), tensor.shape().ToString(),
-                       ", but the plan was made for ", DTypeName(v.dtype), v.shape->ToString()));
-    }
-    void* data = const_cast<void*>(tensor.raw());
-    tensors_[id].Rebind(data);
-    for (int view : views_of_[id]) tensors_[view].Rebind(data);
-    return absl::OkStatus();
+void Executor::Point(int id, const Tensor& tensor) {
+  void* data = const_cast<void*>(tensor.raw());
+  tensors_[id].Rebind(data);
+  for (int view : views_of_[id]) tensors_[view].Rebind(data);
+}
+
+absl::Status Executor::BindSources(absl::Span<const Value* const> inputs, Variables* variables) {
+  const auto mismatch = [&](const std::string& name, const PlanValue& v, const std::string& given) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", name, "' is ", given, ", but the plan was made for ",
+                     v.shape.has_value() ? ValueType::Of(v.dtype, *v.shape).ToString()
+                                         : "something that is no tensor"));
   };
-  for (const auto& [name, id] : plan_->feeds) {
-    auto it = feeds.find(name);
-    if (it == feeds.end())
-      return absl::InvalidArgumentError(absl::StrCat("input '", name, "' is not given"));
-    ONWARD_RETURN_IF_ERROR(bind(id, it->second, name));
+  const auto fits = [](const PlanValue& v, const Tensor& t) {
+    return t.dtype() == v.dtype && t.shape() == *v.shape;
+  };
+  for (const PlanFeed& feed : plan_->feeds) {
+    const Value* given = inputs[feed.position];
+    if (given == nullptr) {
+      return absl::InvalidArgumentError(absl::StrCat("input '", feed.name, "' is not given"));
+    }
+    const PlanValue& v = plan_->values[feed.id];
+    if (v.storage == PlanValue::Storage::kValue) {
+      values_[feed.id] = *given;
+      continue;
+    }
+    const Tensor* tensor = given->tensor();
+    if (tensor == nullptr || !fits(v, *tensor)) return mismatch(feed.name, v, given->ToString());
+    Point(feed.id, *tensor);
   }
   if (plan_->variables.empty()) return absl::OkStatus();
   // Both are in the order of names: one walk finds them all.
@@ -108,19 +173,44 @@ absl::Status Executor::BindSources(const TensorMap& feeds, Variables* variables)
     if (it == given.end() || it->first != name) {
       return absl::FailedPreconditionError(absl::StrCat("variable '", name, "' has no value"));
     }
-    ONWARD_RETURN_IF_ERROR(bind(id, it->second, name));
+    const PlanValue& v = plan_->values[id];
+    if (!fits(v, it->second)) return mismatch(name, v, Value(it->second).ToString());
+    Point(id, it->second);
   }
   return absl::OkStatus();
 }
 
-absl::Status Executor::RunDynamic(const BoundStep& bound, const RunOptions& options) {
-  std::vector<Tensor> inputs;
-  for (const Tensor* t : bound.inputs) inputs.push_back(t == nullptr ? Tensor() : *t);
-  const EvaluateContext context{plan_->device, plan_->operators, &plan_->opsets, options.random};
-  ONWARD_ASSIGN_OR_RETURN(std::vector<Tensor> outputs,
-                          EvaluateNode(bound.step->node, inputs, context));
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    if (bound.outputs[i] != nullptr) *bound.outputs[i] = std::move(outputs[i]);
+Value Executor::ValueOf(int id) const {
+  return plan_->values[id].storage == PlanValue::Storage::kValue ? values_[id] : tensors_[id];
+}
+
+absl::Status Executor::RunLate(const BoundStep& bound, const RunOptions& options) {
+  const PlanStep& step = *bound.step;
+  std::vector<Value> inputs(step.inputs.size());
+  std::vector<const Value*> in(inputs.size(), nullptr);
+  std::vector<Value*> out(step.outputs.size(), nullptr);
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (step.inputs[i] < 0) continue;
+    inputs[i] = ValueOf(step.inputs[i]);
+    in[i] = &inputs[i];
+  }
+  for (size_t i = 0; i < out.size(); ++i) {
+    if (step.outputs[i] >= 0) out[i] = &values_[step.outputs[i]];
+  }
+  const ValueCall call{in, out};
+  ONWARD_RETURN_IF_ERROR(bound.control != nullptr ? bound.control->Run(call, options)
+                         : step.kernel.run_values ? step.kernel.run_values(call)
+                                                  : bound.late->Run(call, options.random));
+  for (int id : step.outputs) {
+    if (id < 0) continue;
+    if (const Sequence* sequence = values_[id].sequence();
+        sequence != nullptr && IsTooLarge(*sequence, plan_->device->memory_limit())) {
+      return absl::ResourceExhaustedError(absl::StrCat(step.node.Describe(), ": a sequence of ",
+                                                       sequence->items.size(),
+                                                       " items does not fit into memory"));
+    }
+    const Tensor* tensor = values_[id].tensor();
+    tensors_[id] = tensor == nullptr ? Tensor() : *tensor;
   }
   return absl::OkStatus();
 }
@@ -135,9 +225,10 @@ absl::Status Executor::RunSteps(const std::vector<BoundStep>& steps, const RunOp
       return absl::CancelledError("stopped");
     }
     const int64_t start = options.on_step ? Now() : 0;
-    ONWARD_RETURN_IF_ERROR(b.step->dynamic ? RunDynamic(b, options)
-                                           : b.step->kernel.run(CallOf(b, options.random)));
-    if (options.on_step) options.on_step(*b.step, Now() - start);
+    ONWARD_RETURN_IF_ERROR(b.step->late ? RunLate(b, options)
+                                        : b.step->kernel.run(CallOf(b, options.random)));
+    // What a body does is told step by step.
+    if (options.on_step && b.control == nullptr) options.on_step(*b.step, Now() - start);
   }
   return absl::OkStatus();
 }
@@ -194,41 +285,93 @@ absl::Status Executor::BlameUpdate(const Variables& variables) const {
                    "; nothing was updated (try a smaller learning rate, or look at the data)"));
 }
 
-absl::StatusOr<TensorMap> Executor::Run(const TensorMap& feeds, Variables* variables,
-                                        const RunOptions& options) {
+// Phase two overwrites variables and may use the memory of anything else; what was fed may
+// change once this plan is done with it.
+void Executor::KeepResults() {
+  for (size_t i = 0; i < results_.size(); ++i) {
+    const int id = plan_->outputs[i].second;
+    const bool fed = plan_->values[plan_->values[id].root].storage == PlanValue::Storage::kFeed;
+    const bool lasts = plan_->updates.empty() && (!fed || rest_ != nullptr);
+    results_[i] = lasts ? ValueOf(id) : ValueOf(id).Owned();
+  }
+}
+
+absl::Status Executor::Compute(absl::Span<const Value* const> inputs, Variables* variables,
+                               const RunOptions& options) {
   try {
-    ONWARD_RETURN_IF_ERROR(BindSources(feeds, variables));
+    ONWARD_RETURN_IF_ERROR(BindSources(inputs, variables));
     ONWARD_RETURN_IF_ERROR(RunSteps(compute_, options));
-    ONWARD_RETURN_IF_ERROR(CheckFinite());
-    TensorMap outputs;
-    for (const auto& [name, id] : plan_->outputs) outputs[name] = tensors_[id].Clone();
-    for (const PlanCopy& copy : plan_->copies) {
-      const Tensor& target = variables->at(copy.variable);
-      if (tensors_[copy.from].dtype() != target.dtype() ||
-          tensors_[copy.from].shape() != target.shape()) {
-        return absl::InvalidArgumentError(absl::StrCat(
-            "the new value of '", copy.variable, "' is ", DTypeName(tensors_[copy.from].dtype()),
-            tensors_[copy.from].shape().ToString(), ", but the variable is ",
-            DTypeName(target.dtype()), target.shape().ToString()));
-      }
+    KeepResults();
+    return CheckFinite();
+  } catch (const std::bad_alloc&) {
+    return absl::ResourceExhaustedError("out of memory during a run");
+  }
+}
+
+absl::Status Executor::Commit(Variables* variables, const RunOptions& options) {
+  if (plan_->updates.empty()) return absl::OkStatus();
+  for (const PlanCopy& copy : plan_->copies) {
+    const Tensor& target = variables->at(copy.variable);
+    if (tensors_[copy.from].dtype() != target.dtype() ||
+        tensors_[copy.from].shape() != target.shape()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "the new value of '", copy.variable, "' is ", DTypeName(tensors_[copy.from].dtype()),
+          tensors_[copy.from].shape().ToString(), ", but the variable is ",
+          DTypeName(target.dtype()), target.shape().ToString()));
     }
-    if (!plan_->updates.empty()) {
-      const bool own = options.writer != nullptr && *options.writer == this;
-      ONWARD_RETURN_IF_ERROR(CheckUpdates(*variables, own));
-      if (options.writer != nullptr) *options.writer = nullptr;
+  }
+  const bool own = options.writer != nullptr && *options.writer == this;
+  ONWARD_RETURN_IF_ERROR(CheckUpdates(*variables, own));
+  if (options.writer != nullptr) *options.writer = nullptr;
+  RunOptions commit = options;
+  commit.cancel = nullptr;
+  ONWARD_RETURN_IF_ERROR(RunSteps(commit_, commit));
+  for (const PlanCopy& copy : plan_->copies) {
+    Tensor& target = variables->at(copy.variable);
+    CopyBytes(tensors_[copy.from], &target);
+  }
+  if (options.writer != nullptr) *options.writer = this;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<ValueMap> Executor::RunValues(const ValueMap& feeds, Variables* variables,
+                                             const RunOptions& options) {
+  std::vector<const Value*> inputs;
+  for (const PlanFeed& feed : plan_->feeds) {
+    if (feed.position >= static_cast<int>(inputs.size())) inputs.resize(feed.position + 1);
+    auto it = feeds.find(feed.name);
+    if (it != feeds.end()) inputs[feed.position] = &it->second;
+  }
+  try {
+    ONWARD_ASSIGN_OR_RETURN(const Executor* last, RunChain(this, inputs, variables, options));
+    ValueMap outputs;
+    for (size_t i = 0; i < last->results_.size(); ++i) {
+      outputs[last->plan_->outputs[i].first] = last->results_[i].Owned();
     }
-    RunOptions commit = options;
-    commit.cancel = nullptr;
-    ONWARD_RETURN_IF_ERROR(RunSteps(commit_, commit));
-    for (const PlanCopy& copy : plan_->copies) {
-      Tensor& target = variables->at(copy.variable);
-      CopyBytes(tensors_[copy.from], &target);
-    }
-    if (!plan_->updates.empty() && options.writer != nullptr) *options.writer = this;
     return outputs;
   } catch (const std::bad_alloc&) {
     return absl::ResourceExhaustedError("out of memory during a run");
   }
+}
+
+absl::StatusOr<TensorMap> Executor::Run(const TensorMap& feeds, Variables* variables,
+                                        const RunOptions& options) {
+  ONWARD_ASSIGN_OR_RETURN(ValueMap results, RunValues(ToValues(feeds), variables, options));
+  return ToTensors(std::move(results));
+}
+
+ValueMap ToValues(const TensorMap& tensors) { return ValueMap(tensors.begin(), tensors.end()); }
+
+absl::StatusOr<TensorMap> ToTensors(ValueMap values) {
+  TensorMap tensors;
+  for (auto& [name, value] : values) {
+    if (value.tensor() == nullptr) {
+      return absl::UnimplementedError(
+          absl::StrCat("'", name, "' is ", value.ToString(), ", not a tensor"));
+    }
+    tensors.emplace_hint(tensors.end(), name, std::move(*value.tensor()));
+  }
+  return tensors;
 }
 
 absl::Status CheckFeed(const NamedType& input, const Tensor& tensor) {
@@ -249,29 +392,21 @@ absl::Status CheckFeed(const NamedType& input, const Tensor& tensor) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<Executor*> Session::Prepare(const std::map<std::string, FeedType>& feeds) {
-  for (auto& [types, executor] : executors_) {
-    if (types == feeds) return executor.get();
+absl::Status CheckFeed(const NamedType& input, const Value& value) {
+  if (value.tensor() != nullptr && input.type.is_tensor()) {
+    return CheckFeed(input, *value.tensor());
   }
-  CompileOptions options = options_;
-  options.feeds = feeds;
-  ONWARD_ASSIGN_OR_RETURN(std::shared_ptr<const Plan> plan, Compile(graph_, options));
-  if (executors_.size() >= kMaxCachedPlans) executors_.erase(executors_.begin());
-  try {
-    executors_.emplace_back(feeds, std::make_unique<Executor>(std::move(plan)));
-  } catch (const std::bad_alloc&) {
-    return absl::ResourceExhaustedError(
-        "out of memory for the plan's buffers; use a smaller batch");
+  const ValueType& declared = input.type;
+  const bool optional = declared.kind == ValueType::Kind::kOptional;
+  if (value.empty() && optional) return absl::OkStatus();
+  const ValueType* wanted = optional ? declared.element.get() : &declared;
+  const ValueType given = value.type();
+  if (wanted == nullptr || (wanted->kind == given.kind && wanted->leaf() == given.leaf())) {
+    return absl::OkStatus();
   }
-  return executors_.back().second.get();
-}
-
-absl::StatusOr<TensorMap> Session::Run(const TensorMap& feeds, Variables* variables,
-                                       const RunOptions& options) {
-  std::map<std::string, FeedType> types;
-  for (const auto& [name, tensor] : feeds) types[name] = {tensor.dtype(), tensor.shape()};
-  ONWARD_ASSIGN_OR_RETURN(Executor * executor, Prepare(types));
-  return executor->Run(feeds, variables, options);
+  return absl::InvalidArgumentError(absl::StrCat("input '", input.name, "' must be ",
+                                                 declared.ToString(), ", but ", value.ToString(),
+                                                 " was given"));
 }
 
 }  // namespace onward

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Running plans. An Executor owns one plan's memory; a Session keeps one
-// executor per input-shape signature.
+// Running a plan. An Executor owns the memory of one plan and what was prepared behind it.
 #ifndef ONWARD_CORE_RUNTIME_EXECUTOR_H_
 #define ONWARD_CORE_RUNTIME_EXECUTOR_H_
 
@@ -14,17 +13,26 @@
 #include "absl/container/btree_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "core/runtime/compile.h"
 #include "core/runtime/plan.h"
 
 namespace onward {
 
 using TensorMap = std::map<std::string, Tensor>;
+using ValueMap = std::map<std::string, Value>;
+
+ValueMap ToValues(const TensorMap& tensors);
+// An error that names a value that is no tensor.
+absl::StatusOr<TensorMap> ToTensors(ValueMap values);
 
 // The mutable state: each tensor owns its memory and is written in place.
 using Variables = absl::btree_map<std::string, Tensor>;
 
 class Executor;
+class Program;
+class LateNode;
+class ControlFlow;
 
 struct RunOptions {
   RandomState random;
@@ -41,28 +49,40 @@ struct RunOptions {
 class Executor {
  public:
   explicit Executor(std::shared_ptr<const Plan> plan);
+  ~Executor();
   const Plan& plan() const { return *plan_; }
 
-  // Computes everything, then assigns variables. On error nothing is assigned; a new
-  // value that is not finite is one. Outputs are copies that the caller owns.
+  // Computes everything, what is left behind the plan too, then assigns variables. On
+  // error nothing is assigned; a new value that is not finite is one. Outputs are copies
+  // that the caller owns.
+  absl::StatusOr<ValueMap> RunValues(const ValueMap& feeds, Variables* variables,
+                                     const RunOptions& options);
+  // The same where all is tensors.
   absl::StatusOr<TensorMap> Run(const TensorMap& feeds, Variables* variables,
                                 const RunOptions& options);
 
+  // The parts of a run, for programs: phase one of this plan alone, on inputs by their
+  // PlanFeed::position (null: not given) ...
+  absl::Status Compute(absl::Span<const Value* const> inputs, Variables* variables,
+                       const RunOptions& options);
+  // ... the values of plan().outputs, good until the next run (tensors that own their
+  // memory for longer) ...
+  absl::Span<const Value> results() const { return results_; }
+  // ... what they are to be fed to, or null ...
+  Program* rest() const { return rest_.get(); }
+  // ... and phase two of the last plan.
+  absl::Status Commit(Variables* variables, const RunOptions& options);
+
  private:
-  struct BoundStep {
-    const PlanStep* step;
-    std::vector<const Tensor*> inputs;
-    std::vector<Tensor*> outputs;
-    void* workspace;
-    // Of commit steps.
-    std::unique_ptr<UpdateNotes> notes = nullptr;
-    std::unique_ptr<bool[]> bad = nullptr;  // per output
-  };
+  struct BoundStep;
   static KernelCall CallOf(const BoundStep& bound, const RandomState& random);
   void Bind(const std::vector<PlanStep>& steps, std::vector<BoundStep>* bound);
-  absl::Status BindSources(const TensorMap& feeds, Variables* variables);
+  absl::Status BindSources(absl::Span<const Value* const> inputs, Variables* variables);
+  void Point(int id, const Tensor& tensor);
   absl::Status RunSteps(const std::vector<BoundStep>& steps, const RunOptions& options);
-  absl::Status RunDynamic(const BoundStep& bound, const RunOptions& options);
+  absl::Status RunLate(const BoundStep& bound, const RunOptions& options);
+  Value ValueOf(int id) const;
+  void KeepResults();
   absl::Status CheckFinite() const;
   absl::Status CheckUpdates(const Variables& variables, bool notes_hold);
   absl::Status BlameUpdate(const Variables& variables) const;
@@ -70,30 +90,16 @@ class Executor {
   std::shared_ptr<const Plan> plan_;
   Tensor arena_;
   std::vector<Tensor> tensors_;             // one per plan value
+  std::vector<Value> values_;               // of those stored as kValue
   std::vector<std::vector<int>> views_of_;  // root -> views that follow its pointer
   std::vector<BoundStep> compute_, commit_;
-};
-
-class Session {
- public:
-  // `options.feeds` is filled per signature.
-  Session(Graph graph, CompileOptions options)
-      : graph_(std::move(graph)), options_(std::move(options)) {}
-
-  absl::StatusOr<TensorMap> Run(const TensorMap& feeds, Variables* variables,
-                                const RunOptions& options = {});
-  // The executor for feeds of these types, compiled on first use.
-  absl::StatusOr<Executor*> Prepare(const std::map<std::string, FeedType>& feeds);
-  const Graph& graph() const { return graph_; }
-
- private:
-  Graph graph_;
-  CompileOptions options_;
-  std::vector<std::pair<std::map<std::string, FeedType>, std::unique_ptr<Executor>>> executors_;
+  std::vector<Value> results_;
+  std::unique_ptr<Program> rest_;
 };
 
 // Checks a feed against a declared input type; the message names both.
 absl::Status CheckFeed(const NamedType& input, const Tensor& tensor);
+absl::Status CheckFeed(const NamedType& input, const Value& value);
 
 }  // namespace onward
 

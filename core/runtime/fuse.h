@@ -30,12 +30,14 @@ void FuseFollowers(const absl::flat_hash_set<std::string>& keep, Graph* graph);
 void FuseBatchNormalization(const absl::flat_hash_set<std::string>& keep, Graph* graph);
 
 // A table of which a step reads few rows, and whose optimizer leaves rows without a
-// gradient as they are, has only those rows updated, with the same bits:
-//   GatherGrad, SgdStep or Adagrad -> GatherGradRows, SgdRowsStep or AdagradRowsStep
+// gradient as they are (FunctionTraits::row_update), has only those rows updated, with
+// the same bits:
+//   GatherGrad, a step -> GatherGradRows, the step's function for rows
 // GatherGradRows (dY, indices, data) gives, per index, the row and the sum of its
-// gradients where the index is the first to name it, else -1 and zeros. The steps
-// take (R, X, rows, sums) and (R, T, X, rows, sums, H).
-void UpdateRowsOnly(const absl::flat_hash_set<std::string>& keep, Graph* graph);
+// gradients where the index is the first to name it, else -1 and zeros. The step takes
+// both in the place of the gradient.
+void UpdateRowsOnly(const absl::flat_hash_set<std::string>& keep, const OperatorSet& operators,
+                    Graph* graph);
 
 // A sum of tensors that Pad made of pieces which tile the whole along one axis, as
 // gradients of slices are, becomes their Concat.

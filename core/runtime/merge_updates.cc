@@ -29,7 +29,7 @@ bool SameAttributes(const Attributes& a, const Attributes& b) {
 
 // How many tensors the lists of a step have; nothing where it cannot be joined.
 std::optional<int> ListLength(const PlanStep& step) {
-  if (!step.kernel.lists.has_value() || step.dynamic) return std::nullopt;
+  if (!step.kernel.lists.has_value() || step.late) return std::nullopt;
   const TensorLists& lists = *step.kernel.lists;
   const int n = (static_cast<int>(step.inputs.size()) - lists.leading) / lists.input_kinds;
   const bool whole =

@@ -48,7 +48,7 @@ void ShareBuffers(Plan* plan) {
   });
   for (size_t at = 0; at < plan->compute.size(); ++at) {
     PlanStep& step = plan->compute[at];
-    if (step.dynamic) continue;
+    if (step.late) continue;
     for (size_t o = 0; o < step.outputs.size(); ++o) {
       const int out = step.outputs[o];
       if (out < 0 || plan->values[out].root != out ||

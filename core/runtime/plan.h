@@ -5,6 +5,7 @@
 #define ONWARD_CORE_RUNTIME_PLAN_H_
 
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -15,13 +16,17 @@
 
 namespace onward {
 
+struct Continuation;
+struct Control;
+
 struct PlanValue {
   enum class Storage {
     kFeed,      // the caller's tensor
     kVariable,  // a tensor of Variables
     kConstant,  // `constant`
     kArena,     // bytes at `offset` of the arena
-    kDynamic,   // shape known at run time only: allocated then
+    kOwned,     // memory of its own (strings)
+    kValue,     // known at run time only: what a late step makes, or a feed that is no tensor
   };
   std::string name;
   DType dtype = DType::kUndefined;
@@ -38,12 +43,22 @@ struct PlanValue {
 };
 
 struct PlanStep {
-  Node node;  // for messages and profiles; dynamic steps evaluate it
+  Node node;  // for messages and profiles; late steps prepare a kernel for it
   Kernel kernel;
   std::vector<int> inputs;   // value ids, -1 = omitted
   std::vector<int> outputs;  // value ids, -1 = not wanted
   size_t workspace_offset = 0;
-  bool dynamic = false;
+  // Its outputs are Values, made when it runs: by `control`, by kernel.run_values, or by
+  // a kernel for the tensors that have come (LateNode).
+  bool late = false;
+  std::shared_ptr<const Control> control = nullptr;  // If, Loop, Scan
+};
+
+// A value that the caller gives: input `position` of the graph's inputs without initializer.
+struct PlanFeed {
+  std::string name;
+  int id;
+  int position;
 };
 
 struct PlanCopy {
@@ -64,8 +79,9 @@ struct Plan {
   std::vector<PlanCopy> copies;
   // The variables that are assigned, in the order of the file.
   std::vector<std::string> updates;
-  std::vector<std::pair<std::string, int>> feeds;
+  std::vector<PlanFeed> feeds;
   std::vector<std::pair<std::string, int>> variables;  // in the order of names
+  // What is returned; where there is a rest, what that is fed.
   std::vector<std::pair<std::string, int>> outputs;
   // Values that must be finite before anything is committed.
   std::vector<int> finite;
@@ -73,6 +89,8 @@ struct Plan {
   // The most bytes of live values at any step: what a perfect plan would use.
   size_t live_bytes = 0;
   int reorders = 0;
+  // What is left to do behind values whose types only data can tell.
+  std::shared_ptr<const Continuation> rest;
 
   std::string ToText() const;
 };

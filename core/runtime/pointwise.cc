@@ -43,7 +43,7 @@ class Fuser {
  private:
   bool Joins(int s) const {
     const PlanStep& step = steps_[s];
-    if (step.dynamic || step.kernel.pointwise == nullptr || step.outputs.size() != 1) return false;
+    if (step.late || step.kernel.pointwise == nullptr || step.outputs.size() != 1) return false;
     const auto numeric = [&](int id) { return id < 0 || plan_.values[id].dtype != DType::kString; };
     return std::all_of(step.inputs.begin(), step.inputs.end(), numeric) && numeric(step.outputs[0]);
   }

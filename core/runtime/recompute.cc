@@ -103,12 +103,12 @@ class Recomputer {
   bool Chain(int root, int at, std::set<int>* steps) const {
     const Life& life = lives_.at(root);
     const PlanStep& step = plan_.compute[life.written];
-    if (step.dynamic || static_cast<int>(steps->size()) >= kLongestChain) return false;
+    if (step.late || static_cast<int>(steps->size()) >= kLongestChain) return false;
     if (!steps->insert(life.written).second) return true;
     for (size_t i = 0; i < step.inputs.size(); ++i) {
       const int id = step.inputs[i];
       if (id < 0 || plan_.operators->ShapeOnly(step.node, static_cast<int>(i))) continue;
-      if (plan_.values[RootOf(id)].storage == PlanValue::Storage::kDynamic) return false;
+      if (plan_.values[RootOf(id)].storage == PlanValue::Storage::kValue) return false;
       if (!InArena(RootOf(id))) continue;
       const Life& input = lives_.at(RootOf(id));
       if (input.written < 0) return false;

@@ -11,36 +11,33 @@
 namespace onward {
 namespace {
 
-// Where X and G stand in a step whose rows with G = 0 do not change. Momentum,
-// moments and weight decay move every row; so does 0/0 where nothing bounds the
-// divisor.
-std::optional<int> PositionOfX(const Node& step) {
-  if (step.Is("SgdStep", kOnwardDomain) && step.inputs.size() == 3 &&
-      step.Float("weight_decay", 0) == 0) {
-    return 1;
-  }
-  if (step.Is("Adagrad", kTrainingDomain) && step.inputs.size() == 5 &&
-      step.Float("norm_coefficient", 0) == 0 && step.Float("epsilon", 1e-6f) > 0) {
-    return 2;
-  }
-  return std::nullopt;
-}
-
 class RowUpdater {
  public:
-  RowUpdater(const absl::flat_hash_set<std::string>& keep, Graph* graph) : pattern_(graph, keep) {}
+  RowUpdater(const absl::flat_hash_set<std::string>& keep, const OperatorSet& operators,
+             Graph* graph)
+      : pattern_(graph, keep), operators_(operators) {}
 
   void Run() {
     for (const Node& node : pattern_.nodes()) {
       if (pattern_.gone(node) || !node.Is("GatherGrad", kOnwardDomain) || !FewRows(node)) continue;
       const Node* step = pattern_.OnlyConsumer(node.outputs[0]);
-      const std::optional<int> x = step == nullptr ? std::nullopt : PositionOfX(*step);
-      if (x.has_value() && step->inputs[*x + 1] == node.outputs[0]) Rewrite(node, *step, *x);
+      const RowUpdate* rows = step == nullptr ? nullptr : RowUpdateOf(*step);
+      if (rows != nullptr && step->HasInput(rows->x + 1) &&
+          step->inputs[rows->x + 1] == node.outputs[0]) {
+        Rewrite(node, *step, *rows);
+      }
     }
     pattern_.Finish();
   }
 
  private:
+  const RowUpdate* RowUpdateOf(const Node& step) const {
+    const FunctionTraits* traits = operators_.Traits(step);
+    if (traits == nullptr || !traits->row_update.has_value()) return nullptr;
+    const RowUpdate& update = *traits->row_update;
+    return update.holds && !update.holds(step) ? nullptr : &update;
+  }
+
   // Whether the indices name less than half of the rows. Anything more saves too
   // little.
   bool FewRows(const Node& gather) const {
@@ -57,19 +54,20 @@ class RowUpdater {
            table->rank() >= 1 && 2 * indices->elements() < (*table)[0];
   }
 
-  void Rewrite(const Node& gather, const Node& step, int x) {
+  void Rewrite(const Node& gather, const Node& step, const RowUpdate& of_rows) {
     Node rows = gather;
     rows.op_type = "GatherGradRows";
     rows.outputs = {pattern_.NewName(gather, "rows"), gather.outputs[0]};
     Node update = step;
-    update.op_type = step.op_type == "SgdStep" ? "SgdRowsStep" : "AdagradRowsStep";
+    update.op_type = of_rows.function;
     update.domain = std::string(kOnwardDomain);
-    update.inputs.insert(update.inputs.begin() + x + 1, rows.outputs[0]);
+    update.inputs.insert(update.inputs.begin() + of_rows.x + 1, rows.outputs[0]);
     pattern_.Replace({&gather}, gather, std::move(rows));
     pattern_.Replace({&step}, step, std::move(update));
   }
 
   PatternGraph pattern_;
+  const OperatorSet& operators_;
 };
 
 // rows[i] is the row that index i names, unless an earlier one does: then -1. The
@@ -114,26 +112,11 @@ absl::StatusOr<std::vector<ValueType>> TypesOfRows(const Node& call,
   return std::vector<ValueType>{rows, sums};
 }
 
-// The whole gradient: zeros but for the rows; -1 goes with zeros, wherever they go.
-Expr Dense(GraphBuilder& b, const Expr& x, const Expr& rows, const Expr& sums) {
-  const Expr places = Unsqueeze(Where(Less(rows, b.Int(0)), b.Int(0), rows), {1});
-  return b.Op("ScatterND", {ZerosLike(x), places, sums}, {{"reduction", "add"}});
-}
-
-std::vector<Expr> SgdRowsStep(GraphBuilder& b, const Node& call, const std::vector<Expr>& in) {
-  return {b.Op("SgdStep", {in[0], in[1], Dense(b, in[1], in[2], in[3])}, call.attributes,
-               kOnwardDomain)};
-}
-
-std::vector<Expr> AdagradRowsStep(GraphBuilder& b, const Node& call, const std::vector<Expr>& in) {
-  return b.Ops("Adagrad", {in[0], in[1], in[2], Dense(b, in[2], in[3], in[4]), in[5]}, 2,
-               call.attributes, kTrainingDomain);
-}
-
 }  // namespace
 
-void UpdateRowsOnly(const absl::flat_hash_set<std::string>& keep, Graph* graph) {
-  RowUpdater(keep, graph).Run();
+void UpdateRowsOnly(const absl::flat_hash_set<std::string>& keep, const OperatorSet& operators,
+                    Graph* graph) {
+  RowUpdater(keep, operators, graph).Run();
 }
 
 void RegisterRowFunctions(FunctionLibrary& library) {
@@ -144,18 +127,6 @@ void RegisterRowFunctions(FunctionLibrary& library) {
                                  .attributes = {},
                                  .required = 3,
                                  .operands = "TIT"});
-  library.Add("SgdRowsStep", {.body = SgdRowsStep,
-                              .output_like = {1},
-                              .shape_only = {},
-                              .attributes = {},
-                              .required = 4,
-                              .operands = "FTIT"});
-  library.Add("AdagradRowsStep", {.body = AdagradRowsStep,
-                                  .output_like = {2, 5},
-                                  .shape_only = {},
-                                  .attributes = {},
-                                  .required = 6,
-                                  .operands = "F.TITT"});
 }
 
 }  // namespace onward

@@ -4,8 +4,10 @@
 #include <cstdlib>
 #include <cstring>
 #include <new>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/memory.h"
 #include "core/base/status.h"
 #include "core/tensor/dispatch.h"
 
@@ -14,7 +16,18 @@ namespace {
 
 constexpr size_t kAlignment = 64;
 
+// Linux hands out memory that it does not have, and ends the process that touches it. So
+// the large pieces are asked for only if they are there.
+constexpr size_t kLarge = size_t{256} << 20;
+
+bool IsThere(size_t bytes) {
+  if (bytes < kLarge) return true;
+  const std::optional<uint64_t> available = AvailableMemory();
+  return !available.has_value() || bytes <= *available / 8 * 7;
+}
+
 std::shared_ptr<void> AllocateAligned(size_t bytes) {
+  if (!IsThere(bytes)) throw std::bad_alloc();
   const size_t rounded = (std::max<size_t>(bytes, 1) + kAlignment - 1) / kAlignment * kAlignment;
   void* p = std::aligned_alloc(kAlignment, rounded);
   if (p == nullptr) throw std::bad_alloc();

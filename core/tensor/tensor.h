@@ -65,6 +65,8 @@ class Tensor {
   }
 
   Tensor Clone() const;
+  // Itself, or a copy where somebody else keeps the memory alive.
+  Tensor Owned() const { return owner_ != nullptr || !defined() ? *this : Clone(); }
   // Same bytes, another shape with the same number of elements.
   Tensor Reshaped(Shape shape) const;
   // Points a view at other memory; dtype and shape stay.

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "onward/environment.h"
 #include "onward/model.h"
 #include "onward/status.h"
 
@@ -38,7 +39,8 @@ struct AuthorResult {
 
 // Writes loss, gradients, optimizer and its state into a copy of the model. The model's
 // opset is kept, but raised to 18 where it is older.
-Result<AuthorResult> MakeTrainable(const Model& model, const AuthorOptions& options = {});
+Result<AuthorResult> MakeTrainable(const Model& model, const AuthorOptions& options = {},
+                                   const Environment& environment = {});
 
 }  // namespace onward::api
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "onward/environment.h"
 #include "onward/model.h"
 #include "onward/status.h"
 
@@ -23,7 +24,8 @@ struct GradientModel {
 // values. Where y does not depend on one, its gradient is zeros. `order` 2 differentiates
 // each gradient by its x again, and so on up to 16.
 Result<GradientModel> MakeGradientModel(const Model& model, const std::string& y,
-                                        const std::vector<std::string>& xs, int order = 1);
+                                        const std::vector<std::string>& xs, int order = 1,
+                                        const Environment& environment = {});
 
 }  // namespace onward::api
 

@@ -9,6 +9,7 @@
 #include <memory>
 #include <vector>
 
+#include "onward/environment.h"
 #include "onward/model.h"
 #include "onward/status.h"
 #include "onward/tensor.h"
@@ -20,7 +21,7 @@ class InferenceSession {
  public:
   // Prepares the inference graph. An error where the model is broken, an operator has no
   // kernel, or this CPU cannot run kernels.
-  static Result<InferenceSession> Create(const Model& model);
+  static Result<InferenceSession> Create(const Model& model, const Environment& environment = {});
 
   // What Run has to be fed.
   const std::vector<ValueInfo>& inputs() const;
@@ -29,6 +30,9 @@ class InferenceSession {
   // Computes all outputs; the caller owns them. The first run with feeds of certain shapes
   // compiles the graph for them; later ones reuse that.
   Result<TensorMap> Run(const TensorMap& feeds);
+  // The same for models whose inputs or outputs are not all tensors. An optional input that
+  // is not fed is empty.
+  Result<ValueMap> RunValues(const ValueMap& feeds);
 
   InferenceSession(InferenceSession&& other) noexcept;
   InferenceSession& operator=(InferenceSession&& other) noexcept;

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "onward/environment.h"
 #include "onward/status.h"
 #include "onward/tensor.h"
 #include "onward/value.h"
@@ -28,13 +29,15 @@ struct Finding {
 
 class Model {
  public:
-  // Reads an .onnx file. External data lies beside it and is read when it is needed.
+  // Reads an .onnx file. External data lies beside it and is mapped: those files must not be
+  // changed in place while the model, or what was made of it, is in use (they may be replaced).
   static Result<Model> Read(const std::string& path);
   // The same from `size` bytes in memory. `path` stands for the file in messages, and
   // external data is looked for in its folder.
   static Result<Model> Parse(const void* data, size_t size, const std::string& path = "");
 
-  // Writes the file whole or not at all.
+  // Writes the file whole or not at all. Past 2 GiB the weights go to a second file beside it,
+  // PATH.data-XXXXXXXX, which it names; such files of earlier writes are removed.
   Status Write(const std::string& path) const;
 
   // Where it was read from; empty where it was made in memory.
@@ -58,7 +61,7 @@ class Model {
   Status SetMetadata(const std::string& key, const std::string& value);
 
   // Every broken rule of the graph and of the training in it; none for a sound model.
-  Result<std::vector<Finding>> Check() const;
+  Result<std::vector<Finding>> Check(const Environment& environment = {}) const;
 
   Model(const Model& other);
   Model(Model&& other) noexcept;
@@ -79,7 +82,8 @@ Result<Model> InferenceModel(const Model& trained);
 
 // The weights of `trained` in a copy of `original`, the file it was made trainable from,
 // which keeps its opset, names and all the rest. An error if a trained weight has no place.
-Result<Model> InferenceModelLike(const Model& trained, const Model& original);
+Result<Model> InferenceModelLike(const Model& trained, const Model& original,
+                                 const Environment& environment = {});
 
 }  // namespace onward::api
 

@@ -8,6 +8,7 @@
 
 #include "onward/author.h"
 #include "onward/device.h"
+#include "onward/environment.h"
 #include "onward/gradient.h"
 #include "onward/inference.h"
 #include "onward/model.h"

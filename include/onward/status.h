@@ -6,6 +6,8 @@
 #ifndef ONWARD_STATUS_H_
 #define ONWARD_STATUS_H_
 
+#include <cstdio>
+#include <cstdlib>
 #include <iosfwd>
 #include <optional>
 #include <string>
@@ -44,8 +46,9 @@ enum class StatusCode {
 // Done, or an error with a message that names file, node and remedy.
 class [[nodiscard]] Status {
  public:
-  Status() = default;                            // done
-  Status(StatusCode code, std::string message);  // kOk drops the message
+  Status() = default;                           // done
+  Status(StatusCode code, std::string message)  // kOk drops the message
+      : code_(code), message_(code == StatusCode::kOk ? std::string() : std::move(message)) {}
 
   bool ok() const { return code_ == StatusCode::kOk; }
   StatusCode code() const { return code_; }
@@ -61,7 +64,10 @@ std::ostream& operator<<(std::ostream& out, const Status& status);
 
 // Prints the message and ends the program: what Result does when it is asked for a
 // value it does not have.
-[[noreturn]] void EndForLackOfValue(const Status& status);
+[[noreturn]] inline void EndForLackOfValue(const Status& status) {
+  std::fprintf(stderr, "onward: %s\n", status.message().c_str());
+  std::abort();
+}
 
 // A T, or the reason why there is none. Ask ok() before taking the value: without one,
 // value(), * and -> print the message and end the program.

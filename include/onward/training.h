@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "onward/environment.h"
 #include "onward/model.h"
 #include "onward/status.h"
 #include "onward/tensor.h"
@@ -22,7 +23,7 @@ class TrainingSession {
   // Opens a model that has training: one that MakeTrainable made, or any other with
   // TrainingInfoProto. Training goes on where the file stands. An error lists everything
   // that is wrong with the training, or says why this CPU cannot run it.
-  static Result<TrainingSession> Create(const Model& model);
+  static Result<TrainingSession> Create(const Model& model, const Environment& environment = {});
 
   // Starts anew: variables as in the model, then its initialization (fresh weights).
   Status Initialize();
@@ -36,6 +37,8 @@ class TrainingSession {
   // One training step. `outputs` names what to return; none: all outputs of the training
   // graphs. A step that fails, or whose loss is not finite, changes nothing.
   Result<TensorMap> Step(const TensorMap& feeds, const std::vector<std::string>& outputs = {});
+  // The same where not all inputs or outputs are tensors.
+  Result<ValueMap> StepValues(const ValueMap& feeds, const std::vector<std::string>& outputs = {});
   // The inference graph with the present weights.
   Result<TensorMap> Infer(const TensorMap& feeds);
 

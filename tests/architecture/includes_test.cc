@@ -22,7 +22,9 @@ std::vector<Room> Rooms() {
   const std::set<std::string> core = {"core/base",    "core/tensor", "core/graph",
                                       "core/onnx_io", "core/device", "core/runtime"};
   std::set<std::string> training = core;
-  training.insert({"autograd", "losses", "optimizers", "training_info"});
+  training.insert({"autograd", "losses", "optimizers", "environment"});
+  const std::set<std::string> environment = training;
+  training.insert("training_info");
   std::set<std::string> program = training;
   program.insert({"data", "trainer"});
   return {
@@ -36,6 +38,12 @@ std::vector<Room> Rooms() {
       {"autograd", {"core/base", "core/tensor", "core/graph"}},
       {"losses", {"core/base", "core/tensor", "core/graph"}},
       {"optimizers", {"core/base", "core/tensor", "core/graph"}},
+      {"environment",
+       [&] {
+         std::set<std::string> rooms = environment;
+         rooms.insert("include/onward");  // plugin.h
+         return rooms;
+       }()},
       {"training_info", training},
       {"data", {"core/base", "core/tensor"}},
       {"trainer", program},

@@ -160,7 +160,7 @@ class RunProgramTest : public ::testing::Test {
   int Run(std::vector<std::string> words) {
     out_.str("");
     err_.str("");
-    const Program program = {"onward", "trains ONNX files", "0.1", {Train()}};
+    const CommandLine program = {"onward", "trains ONNX files", "0.1", {Train()}};
     return RunProgram(program, words, out_, err_);
   }
   std::ostringstream out_, err_;

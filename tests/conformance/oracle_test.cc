@@ -12,9 +12,9 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "core/device/cpu.h"
-#include "core/onnx_io/tensor_file.h"
+#include "core/onnx_io/value_file.h"
 #include "data/dataset.h"
+#include "environment/environment.h"
 #include "tests/support/command.h"
 #include "tests/support/paths.h"
 #include "tests/support/scratch.h"
@@ -102,9 +102,9 @@ absl::StatusOr<std::unique_ptr<TrainingModel>> Trainable(const Model& model,
   auto spec = ParseOptimizer(optimizer);
   if (!spec.ok()) return spec.status();
   options.optimizer = *spec;
-  auto authored = MakeTrainable(model, options);
+  auto authored = MakeTrainable(model, options, DefaultEnvironment());
   if (!authored.ok()) return authored.status();
-  return TrainingModel::Create(std::move(authored->model), CpuDevice());
+  return TrainingModel::Create(std::move(authored->model), DefaultEnvironment());
 }
 
 // How far a trained initializer came in all, and the sum of its elements.

@@ -10,8 +10,8 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
-#include "core/device/cpu.h"
 #include "data/npy.h"
+#include "environment/environment.h"
 #include "tests/support/command.h"
 #include "tests/support/scratch.h"
 #include "training_info/author.h"
@@ -48,9 +48,10 @@ class Curves : public testing::TestWithParam<std::string> {
   std::vector<double> Losses(const std::string& optimizer) {
     AuthorOptions options;
     options.optimizer = ParseOptimizer(optimizer).value();
-    AuthorResult authored =
-        MakeTrainable(ReadModel(folder_ + "/" + GetParam() + ".onnx").value(), options).value();
-    auto training = TrainingModel::Create(std::move(authored.model), CpuDevice()).value();
+    AuthorResult authored = MakeTrainable(ReadModel(folder_ + "/" + GetParam() + ".onnx").value(),
+                                          options, DefaultEnvironment())
+                                .value();
+    auto training = TrainingModel::Create(std::move(authored.model), DefaultEnvironment()).value();
     const TensorMap feeds = {{"x", ReadNpy(folder_ + "/" + GetParam() + ".x.npy").value()},
                              {"label", ReadNpy(folder_ + "/" + GetParam() + ".y.npy").value()}};
     std::vector<double> losses;

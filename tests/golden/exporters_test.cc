@@ -12,8 +12,8 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
-#include "core/device/cpu.h"
 #include "data/npy.h"
+#include "environment/environment.h"
 #include "tests/support/command.h"
 #include "tests/support/scratch.h"
 #include "training_info/author.h"
@@ -76,11 +76,12 @@ TEST_P(Exporters, AreFollowedWithoutAFlag) {
     AuthorOptions options;
     options.loss = ParseLoss(curves.loss).value();
     options.optimizer = ParseOptimizer(optimizer).value();
-    auto made = MakeTrainable(ReadModel(Folder() + "/" + GetParam() + ".onnx").value(), options);
+    auto made = MakeTrainable(ReadModel(Folder() + "/" + GetParam() + ".onnx").value(), options,
+                              DefaultEnvironment());
     ASSERT_TRUE(made.ok()) << made.status();
     std::string notes;
     for (const std::string& note : made->notes) notes += note + "\n";
-    auto training = TrainingModel::Create(std::move(made->model), CpuDevice());
+    auto training = TrainingModel::Create(std::move(made->model), DefaultEnvironment());
     ASSERT_TRUE(training.ok()) << training.status();
     const std::string input = (*training)->spec().inference.FeedInputs().at(0).name;
     const TensorMap feeds = {

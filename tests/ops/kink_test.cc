@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "core/device/cpu.h"
+#include "environment/environment.h"
 #include "tests/ops/cases.h"
 #include "tests/support/kernel_trial.h"
 #include "tests/support/reference/array.h"
@@ -258,7 +258,7 @@ void CheckLiterals(const std::vector<Literal>& literals) {
   for (const Literal& literal : literals) {
     for (const DType dtype : literal.types) {
       const KernelInputs call = CallOf(literal, dtype);
-      const auto* entries = CpuDevice().kernels().Find(call.node.op_type, "");
+      const auto* entries = DefaultEnvironment().cpu().kernels().Find(call.node.op_type, "");
       ASSERT_NE(entries, nullptr) << literal.name;
       bool any = false;
       for (const KernelTable::Entry& entry : *entries) {

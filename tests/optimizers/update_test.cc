@@ -9,9 +9,8 @@
 #include <map>
 
 #include "absl/strings/str_cat.h"
-#include "core/device/cpu.h"
-#include "core/runtime/executor.h"
-#include "training_info/library.h"
+#include "core/runtime/session.h"
+#include "environment/environment.h"
 #include "training_info/lower.h"
 
 namespace onward {
@@ -216,8 +215,8 @@ template <typename T>
 void ExpectFormula(const Optimizer& optimizer, const Scalars& attributes, int64_t t,
                    const Graph& graph, const std::string& what) {
   CompileOptions options;
-  options.device = &CpuDevice();
-  options.operators = &Operators();
+  options.device = &DefaultEnvironment().cpu();
+  options.operators = &DefaultEnvironment().operators();
   Session session(graph, options);
   const TensorMap feeds = Feeds<T>(optimizer, t);
   auto out = session.Run(feeds, nullptr);
@@ -251,7 +250,7 @@ std::string Describe(const Optimizer& optimizer, const Scalars& attributes, int6
 
 // The same step in standard operators alone.
 Graph Inlined(const Graph& graph) {
-  auto body = InlineOwnFunctions(graph, /*optimizers=*/true);
+  auto body = InlineOwnFunctions(graph, DefaultEnvironment(), /*optimizers=*/true);
   EXPECT_TRUE(body.ok()) << body.status();
   if (!body.ok()) return graph;
   for (const Node& node : body->nodes) EXPECT_EQ(node.domain, "") << node.Describe();

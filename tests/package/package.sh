@@ -84,6 +84,22 @@ case $1 in
     "${hidden[@]}" ./readme
     "${hidden[@]}" "$prefix/bin/onward" check trained.onnx ;;
 
+  plugins)  # built with the installed headers and nothing else, they serve the installed program and a user's
+    fresh plugins
+    cd "$WORK/plugins"
+    for name in squared_relu softclip; do
+      "${hidden[@]}" "$CXX" -std=c++17 -Wall -Wextra -Werror -I"$prefix/include" -shared -fPIC -Wl,--no-undefined \
+        "$SOURCE/examples/${name}_plugin.cc" -o "lib$name.so"
+      ! nm -D --undefined-only -C "lib$name.so" | grep -F 'onward' || fail "lib$name.so needs symbols of Onward"
+    done
+    both=(--plugin libsquared_relu.so --plugin libsoftclip.so)
+    classifier=$SOURCE/tests/plugins/classifier.onnx
+    "${hidden[@]}" "$prefix/bin/onward" bench "$classifier" --mode train --seconds 0 "${both[@]}"
+    "${hidden[@]}" "$prefix/bin/onward" make-trainable "$classifier" --loss cross_entropy -o trainable.onnx "${both[@]}"
+    "${hidden[@]}" "$CXX" -std=c++17 -I"$prefix/include" "$SOURCE/tests/package/plugins/main.cc" -o user -L"$lib" -lonward \
+      -Wl,-rpath,"$lib"
+    "${hidden[@]}" ./user trainable.onnx ./libsquared_relu.so ./libsoftclip.so ;;
+
   subproject)  # needs the third-party builds, but neither GoogleTest nor what only the program uses
     fresh subproject
     # The host brings its own compiler, here one that remembers: this compiles the library a second time.

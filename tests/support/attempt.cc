@@ -5,11 +5,10 @@
 #include <gtest/gtest.h>
 
 #include "core/base/status.h"
-#include "core/device/cpu.h"
-#include "core/runtime/executor.h"
+#include "core/runtime/session.h"
+#include "environment/environment.h"
 #include "tests/support/guard.h"
 #include "tests/support/text_model.h"
-#include "training_info/library.h"
 #include "training_info/lower.h"
 #include "training_info/validate.h"
 
@@ -39,17 +38,17 @@ absl::StatusOr<TensorMap> ZeroFeeds(const std::vector<NamedType>& inputs) {
 }
 
 absl::Status Infer(const Model& model) {
-  ONWARD_ASSIGN_OR_RETURN(Graph graph, RunnableGraph(model));
+  ONWARD_ASSIGN_OR_RETURN(Graph graph, RunnableGraph(model, DefaultEnvironment()));
   ONWARD_ASSIGN_OR_RETURN(TensorMap feeds, ZeroFeeds(graph.FeedInputs()));
   CompileOptions options;
-  options.device = &CpuDevice();
-  options.operators = &Operators();
+  options.device = &DefaultEnvironment().cpu();
+  options.operators = &DefaultEnvironment().operators();
   Session session(std::move(graph), options);
   return session.Run(feeds, nullptr).status();
 }
 
 absl::Status Train(const Model& model) {
-  ONWARD_ASSIGN_OR_RETURN(auto training, TrainingModel::Create(model, CpuDevice()));
+  ONWARD_ASSIGN_OR_RETURN(auto training, TrainingModel::Create(model, DefaultEnvironment()));
   ONWARD_RETURN_IF_ERROR(training->Initialize());
   ONWARD_ASSIGN_OR_RETURN(TensorMap feeds, ZeroFeeds(training->StepInputs()));
   ONWARD_RETURN_IF_ERROR(training->Step(feeds).status());
@@ -60,7 +59,7 @@ absl::Status Train(const Model& model) {
 
 absl::Status AttemptBytes(const std::string& bytes, const std::string& path) {
   ONWARD_ASSIGN_OR_RETURN(Model model, ParseModel(bytes, path));
-  ONWARD_ASSIGN_OR_RETURN(std::vector<Finding> findings, CheckModel(model));
+  ONWARD_ASSIGN_OR_RETURN(std::vector<Finding> findings, CheckModel(model, DefaultEnvironment()));
   ONWARD_RETURN_IF_ERROR(Annotate(FindingsToStatus(findings), "'" + path + "'"));
   ONWARD_RETURN_IF_ERROR(Infer(model));
   return model.has_training() ? Train(model) : absl::OkStatus();

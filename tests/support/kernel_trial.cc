@@ -8,9 +8,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/status.h"
-#include "core/device/cpu.h"
 #include "core/ops/cpu/onednn.h"
-#include "training_info/library.h"
+#include "environment/environment.h"
 
 namespace onward {
 namespace {
@@ -39,7 +38,7 @@ size_t BytesIn(DType dtype, const Shape& shape, const Layout& layout) {
 absl::StatusOr<Tensor> Reordered(const Tensor& t, const Layout& from, const Layout& to) {
   if (SameLayout(from, to)) return t;
   ONWARD_ASSIGN_OR_RETURN(const Kernel kernel,
-                          CpuDevice().MakeReorder(t.dtype(), t.shape(), from, to));
+                          DefaultEnvironment().cpu().MakeReorder(t.dtype(), t.shape(), from, to));
   Tensor result = Poisoned(t.dtype(), t.shape(), BytesIn(t.dtype(), t.shape(), to));
   Tensor workspace(DType::kUint8, Shape{static_cast<int64_t>(kernel.workspace_bytes)});
   const Tensor* in = &t;
@@ -80,7 +79,7 @@ Layout ChannelsLast(DType dtype, const Shape& shape) {
   std::iota(perm.begin(), perm.end(), 0);
   perm.erase(perm.begin() + (shape.rank() == 2 ? 0 : 1));
   perm.push_back(shape.rank() == 2 ? 0 : 1);
-  return CpuDevice().LayoutForTranspose(dtype, shape, perm);
+  return DefaultEnvironment().cpu().LayoutForTranspose(dtype, shape, perm);
 }
 
 Layout Plain(int, DType, const Shape&) { return nullptr; }
@@ -151,7 +150,7 @@ absl::StatusOr<std::vector<Tensor>> KernelTrial::Run(int output, int over_input)
     const Tensor& t = inputs_.values[i];
     if (!t.defined()) continue;
     const Layout wanted = i < kernel.input_layouts.size() ? kernel.input_layouts[i] : nullptr;
-    if (Operators().ShapeOnly(inputs_.node, static_cast<int>(i))) {
+    if (DefaultEnvironment().operators().ShapeOnly(inputs_.node, static_cast<int>(i))) {
       in[i] = Poisoned(t.dtype(), t.shape(), BytesIn(t.dtype(), t.shape(), given_[i]));
     } else {
       ONWARD_ASSIGN_OR_RETURN(in[i], Reordered(t, nullptr, given_[i]));

@@ -12,12 +12,11 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "autograd/differentiate.h"
-#include "core/device/cpu.h"
 #include "core/graph/builder.h"
 #include "core/onnx_io/model.h"
-#include "core/runtime/executor.h"
+#include "core/runtime/session.h"
+#include "environment/environment.h"
 #include "tests/support/case_draws.h"
-#include "training_info/library.h"
 #include "training_info/lower.h"
 
 namespace onward {
@@ -100,7 +99,7 @@ Expr WeightedSum(GraphBuilder& b, const std::vector<Expr>& values, const std::st
 Built Build(const OpCase& c, DType dtype, bool unknown) {
   Built built;
   built.graph.opsets = {{"", kCanonicalOpset}, {std::string(kOnwardDomain), 1}};
-  GraphBuilder b(&built.graph, &Operators());
+  GraphBuilder b(&built.graph, &DefaultEnvironment().operators());
   std::vector<Expr> inputs;
   for (size_t i = 0; i < c.args.size(); ++i) {
     inputs.push_back(DeclareArg(b, c, i, dtype, unknown));
@@ -123,8 +122,8 @@ class Evaluation {
  public:
   Evaluation(const Graph& graph, std::vector<std::string> wanted) : wanted_(wanted) {
     CompileOptions options;
-    options.device = &CpuDevice();
-    options.operators = &Operators();
+    options.device = &DefaultEnvironment().cpu();
+    options.operators = &DefaultEnvironment().operators();
     options.outputs = std::move(wanted);
     session_.emplace(graph, std::move(options));
   }
@@ -219,7 +218,8 @@ void ExpectInferredTypes(const OpCase& c, const Built& built, const std::vector<
 
 Gradients Derive(const Graph& graph, const std::string& y, const std::vector<std::string>& xs) {
   DifferentiateOptions options;
-  options.operators = &Operators();
+  options.operators = &DefaultEnvironment().operators();
+  options.rules = &DefaultEnvironment().rules();
   Gradients gradients = Must(Differentiate(graph, y, xs, options));
   gradients.graph.outputs.clear();
   for (const std::string& value : gradients.values) {
@@ -231,7 +231,7 @@ Gradients Derive(const Graph& graph, const std::string& y, const std::vector<std
 
 void CheckInlined(const Gradients& gradients, const std::vector<std::string>& xs,
                   const TensorMap& feeds, const std::vector<Tensor>& expected) {
-  Graph inlined = Must(InlineOwnFunctions(gradients.graph));
+  Graph inlined = Must(InlineOwnFunctions(gradients.graph, DefaultEnvironment()));
   inlined.opsets = {{"", kCanonicalOpset}};
   for (const Node& node : inlined.nodes) EXPECT_EQ(node.domain, "") << node.Describe();
   for (const Finding& finding : CheckGraph(inlined)) ADD_FAILURE() << finding.ToString();
@@ -243,7 +243,7 @@ void CheckInlined(const Gradients& gradients, const std::vector<std::string>& xs
 // and by the cotangents.
 void CheckTwice(const Built& built, Gradients first, TensorMap feeds,
                 const std::vector<Tensor>& gradients, Draws& draws) {
-  GraphBuilder b(&first.graph, &Operators(), "h");
+  GraphBuilder b(&first.graph, &DefaultEnvironment().operators(), "h");
   std::vector<Expr> values;
   for (const std::string& g : first.values) values.push_back(b.Value(g));
   std::vector<std::string> directions;
@@ -399,7 +399,7 @@ struct CaseRun::State {
   void BuildResults(const OpCase& c) {
     Graph graph;
     graph.opsets = {{"", kCanonicalOpset}, {std::string(kOnwardDomain), 1}};
-    GraphBuilder b(&graph, &Operators());
+    GraphBuilder b(&graph, &DefaultEnvironment().operators());
     std::vector<Expr> inputs;
     for (size_t i = 0; i < c.args.size(); ++i) {
       inputs.push_back(DeclareArg(b, c, i, dtype, /*unknown=*/false));

@@ -6,15 +6,15 @@
 #include "core/graph/infer.h"
 #include "core/graph/patterns/recognise.h"
 #include "core/graph/verify.h"
+#include "environment/environment.h"
 #include "tests/support/text_model.h"
-#include "training_info/library.h"
 
 namespace onward {
 
 Graph TypedGraph(const std::string& text) {
   auto graph = InferenceGraph(TextModel(text));
   EXPECT_TRUE(graph.ok()) << graph.status();
-  EXPECT_TRUE(InferTypes(&*graph, Operators()).ok());
+  EXPECT_TRUE(InferTypes(&*graph, DefaultEnvironment().operators()).ok());
   return *std::move(graph);
 }
 
@@ -38,7 +38,7 @@ std::optional<Graph> Recognised(const Graph& before, const std::vector<std::stri
   EXPECT_EQ(found, 1);
   EXPECT_EQ(OperatorsOf(after), left) << ToText(after);
   EXPECT_TRUE(FindingsToStatus(CheckGraph(after)).ok()) << ToText(after);
-  EXPECT_TRUE(InferTypes(&after, Operators()).ok());
+  EXPECT_TRUE(InferTypes(&after, DefaultEnvironment().operators()).ok());
   for (const Node& node : after.nodes) {
     for (const std::string& out : node.outputs) EXPECT_NE(after.TypeOf(out), nullptr) << out;
   }

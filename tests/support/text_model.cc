@@ -5,7 +5,7 @@
 
 #include <stdexcept>
 
-#include "core/device/cpu.h"
+#include "environment/environment.h"
 #include "onnx/defs/parser.h"
 
 namespace onward {
@@ -46,7 +46,11 @@ Model TextModel(const std::string& text, const std::vector<EntryText>& entries) 
   return model;
 }
 
-std::string Bytes(const Model& model) { return model.proto().SerializeAsString(); }
+std::string Bytes(const Model& model) {
+  auto bytes = SerializeModel(model);
+  if (!bytes.ok()) throw std::runtime_error(std::string(bytes.status().message()));
+  return *std::move(bytes);
+}
 
 Model Reread(const Model& model) {
   auto reread = ParseModel(Bytes(model), model.path());
@@ -54,14 +58,14 @@ Model Reread(const Model& model) {
   return *std::move(reread);
 }
 
-std::unique_ptr<TrainingModel> Open(Model model) {
-  auto training = TrainingModel::Create(std::move(model), CpuDevice());
+std::unique_ptr<TrainingModel> Open(Model model, const Environment& environment) {
+  auto training = TrainingModel::Create(std::move(model), environment);
   if (!training.ok()) throw std::runtime_error(std::string(training.status().message()));
   return *std::move(training);
 }
 
 std::string Refusal(Model model) {
-  auto training = TrainingModel::Create(std::move(model), CpuDevice());
+  auto training = TrainingModel::Create(std::move(model), DefaultEnvironment());
   EXPECT_FALSE(training.ok());
   return training.ok() ? "" : std::string(training.status().message());
 }

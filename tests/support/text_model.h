@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/onnx_io/model.h"
+#include "environment/environment.h"
 #include "training_info/step.h"
 
 namespace onward {
@@ -35,7 +36,8 @@ std::string Bytes(const Model& model);
 Model Reread(const Model& model);
 
 // On the CPU; throws what Create refuses.
-std::unique_ptr<TrainingModel> Open(Model model);
+std::unique_ptr<TrainingModel> Open(Model model,
+                                    const Environment& environment = DefaultEnvironment());
 // What Create says of a model it has to refuse; "" (and a failure) if it does not.
 std::string Refusal(Model model);
 

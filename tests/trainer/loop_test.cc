@@ -9,7 +9,7 @@
 #include <filesystem>
 #include <functional>
 
-#include "core/device/cpu.h"
+#include "environment/environment.h"
 #include "tests/support/classified.h"
 #include "tests/support/scratch.h"
 #include "tests/support/text_model.h"
@@ -63,9 +63,9 @@ class LoopTest : public ::testing::Test {
                            std::function<void(size_t)> before_batch = nullptr) {
     AuthorOptions author;
     author.loss = {"cross_entropy", {}};
-    auto authored = MakeTrainable(TextModel(LinearClassifier(2, 2)), author);
+    auto authored = MakeTrainable(TextModel(LinearClassifier(2, 2)), author, DefaultEnvironment());
     EXPECT_TRUE(authored.ok()) << authored.status();
-    auto model = TrainingModel::Create(authored->model, CpuDevice());
+    auto model = TrainingModel::Create(authored->model, DefaultEnvironment());
     EXPECT_TRUE(model.ok()) << model.status();
     options.output = scratch_.Path(name);
     options.batch = kBatch;

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "environment/environment.h"
 #include "tests/support/text_model.h"
 #include "training_info/import.h"
 #include "training_info/validate.h"
@@ -34,13 +35,13 @@ TensorMap Batch() {
 }
 
 AuthorResult Made(const Model& model, const AuthorOptions& options = {}) {
-  auto made = MakeTrainable(model, options);
+  auto made = MakeTrainable(model, options, DefaultEnvironment());
   EXPECT_TRUE(made.ok()) << made.status();
   return made.ok() ? *std::move(made) : AuthorResult{};
 }
 
 std::string Error(const Model& model, const AuthorOptions& options) {
-  auto made = MakeTrainable(model, options);
+  auto made = MakeTrainable(model, options, DefaultEnvironment());
   EXPECT_FALSE(made.ok());
   return std::string(made.status().message());
 }
@@ -76,7 +77,7 @@ TEST(MakeTrainable, TheLastOperatorIsSeenBehindChangesOfShape) {
 TEST(MakeTrainable, TrainsEveryWeight) {
   const AuthorResult made = Made(TextModel(kPerceptron));
   EXPECT_THAT(made.trained, UnorderedElementsAre("W1", "b1", "W2", "b2"));
-  auto findings = CheckModel(made.model);
+  auto findings = CheckModel(made.model, DefaultEnvironment());
   ASSERT_TRUE(findings.ok()) << findings.status();
   EXPECT_THAT(*findings, IsEmpty());
   auto model = Open(Reread(made.model));

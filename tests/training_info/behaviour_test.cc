@@ -5,6 +5,7 @@
 
 #include <limits>
 
+#include "core/onnx_io/proto.h"
 #include "tests/support/text_model.h"
 
 namespace onward {
@@ -245,6 +246,44 @@ TEST(TrainingInfo, CancelledStepChangesNothing) {
   const std::atomic<bool> cancel = true;
   EXPECT_FALSE(model->Step({{"x", Floats({1, 1})}}, {}, &cancel).ok());
   EXPECT_THAT(ValueOf(*model, "W"), ElementsAre(1, 2));
+}
+
+// y = x*W with a weight that models share rather than copy; a step adds x to it.
+Model LargeScale() {
+  Model model = TextModel("m (float[512] x) => (float[512] y) { y = Mul(x, W) }",
+                          {{"a () => (float[512] W_new) { W_new = Add(W, x) }", {{"W", "W_new"}}}});
+  onnx::TensorProto* w = model.proto().mutable_graph()->add_initializer();
+  TensorToProto(ScalarOf(DType::kFloat, 0, {512}), "W", w);
+  return Reread(model);
+}
+
+double FirstOf(const Model& model) {
+  return Values(InferenceGraph(model)->initializers.at("W"))[0];
+}
+
+TEST(TrainingInfo, StepsChangeNothingThatWasReadOrExported) {
+  Model file = LargeScale();
+  const Model same = file;
+  const Graph graph = InferenceGraph(file).value();
+  auto model = Open(std::move(file));
+  const TensorMap ones = {{"x", ScalarOf(DType::kFloat, 1, {512})}};
+  std::vector<Model> exported;
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(model->Step(ones).ok());
+    exported.push_back(*model->Export());
+  }
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(FirstOf(exported[i]), i + 1);
+  EXPECT_EQ(FirstOf(same), 0);
+  EXPECT_EQ(Values(graph.initializers.at("W"))[0], 0);
+  // No initialization computes W, so it gets the file's value, and exports keep theirs.
+  ASSERT_TRUE(model->Initialize().ok());
+  EXPECT_EQ(ValueOf(*model, "W")[0], 0);
+  EXPECT_EQ(FirstOf(exported[2]), 3);
+  // Set from outside, too.
+  const Model before = *model->Export();
+  model->variables().at("W").data<float>()[0] = 9;
+  EXPECT_EQ(FirstOf(before), 0);
+  EXPECT_EQ(FirstOf(*model->Export()), 9);
 }
 
 }  // namespace

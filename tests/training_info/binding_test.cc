@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "environment/environment.h"
 #include "onnx/onnx_pb.h"
 #include "tests/support/text_model.h"
 #include "training_info/import.h"
@@ -22,7 +23,7 @@ constexpr char kScale[] =
 const EntryText kAddInput = {"a () => (float[2] n) { n = Add(W, x) }", {{"W", "n"}}};
 
 std::vector<Finding> Findings(const Model& model) {
-  auto findings = CheckModel(model);
+  auto findings = CheckModel(model, DefaultEnvironment());
   EXPECT_TRUE(findings.ok()) << findings.status();
   return findings.ok() ? *findings : std::vector<Finding>{};
 }

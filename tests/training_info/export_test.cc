@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "environment/environment.h"
 #include "onnx/onnx_pb.h"
 #include "tests/support/text_model.h"
 #include "training_info/author.h"
@@ -102,7 +103,7 @@ TEST(Export, InferenceOnlyUndoesMakeTrainable) {
   for (const char* optimizer : {"sgd", "adamw"}) {
     AuthorOptions options;
     options.optimizer = {optimizer, {}};
-    auto made = MakeTrainable(original, options);
+    auto made = MakeTrainable(original, options, DefaultEnvironment());
     ASSERT_TRUE(made.ok()) << made.status();
     EXPECT_GT(made->model.proto().functions_size(), 0);
     EXPECT_EQ(Bytes(InferenceOnly(made->model)), Bytes(original)) << optimizer;
@@ -141,13 +142,13 @@ TEST(Export, LikeKeepsTheOriginal) {
       TextModel(R"(<ir_version: 4, producer_name: "someone", opset_import: ["" : 11]>
       m (float[2, 2] x) => (float[2, 2] y) <float[2, 2] W = {1, 2, 3, 4}, float[2] unused = {1, 2}>
       { h = MatMul(x, W) y = Softmax <axis = 1> (h) })");
-  auto made = MakeTrainable(original, {});
+  auto made = MakeTrainable(original, {}, DefaultEnvironment());
   ASSERT_TRUE(made.ok()) << made.status();
   EXPECT_EQ(made->model.opsets().at(""), 18);
   auto training = Open(made->model);
   ASSERT_TRUE(
       training->Step({{"x", Floats({2, 2}, {1, 2, 3, 4})}, {"label", Int64s({0, 1})}}).ok());
-  auto like = ExportLike(*training->Export(), original);
+  auto like = ExportLike(*training->Export(), original, DefaultEnvironment());
   ASSERT_TRUE(like.ok()) << like.status();
   EXPECT_EQ(like->opsets().at(""), 11);
   EXPECT_EQ(Bytes(WithoutValues(*like, {"W"})), Bytes(WithoutValues(original, {"W"})));
@@ -162,12 +163,12 @@ TEST(Export, LikeReplacesConstants) {
         W = Constant <value = float[2, 2] {1, 2, 3, 4}> ()
         y = MatMul(x, W)
       })");
-  auto made = MakeTrainable(original, {});
+  auto made = MakeTrainable(original, {}, DefaultEnvironment());
   ASSERT_TRUE(made.ok()) << made.status();
   auto training = Open(made->model);
   ASSERT_TRUE(
       training->Step({{"x", Floats({2, 2}, {1, 2, 3, 4})}, {"label", Int64s({0, 1})}}).ok());
-  auto like = ExportLike(*training->Export(), original);
+  auto like = ExportLike(*training->Export(), original, DefaultEnvironment());
   ASSERT_TRUE(like.ok()) << like.status();
   EXPECT_EQ(like->proto().graph().initializer_size(), 0);
   EXPECT_EQ(Values(*InferenceOf(*like).nodes[0].TensorAttribute("value")), ValueOf(*training, "W"));
@@ -177,14 +178,16 @@ TEST(Export, LikeRefusesStrangers) {
   auto made =
       MakeTrainable(TextModel(R"(m (float[2, 2] x) => (float[2, 2] y) <float[2, 2] W = {1, 2, 3, 4}>
       { y = MatMul(x, W) })"),
-                    {});
+                    {}, DefaultEnvironment());
   ASSERT_TRUE(made.ok()) << made.status();
   const Model other =
       TextModel("m (float[2] x) => (float[2] y) <float[2] V = {1, 2}> { y = Mul(x, V) }");
-  EXPECT_THAT(std::string(ExportLike(made->model, other).status().message()),
+  EXPECT_THAT(std::string(ExportLike(made->model, other, DefaultEnvironment()).status().message()),
               HasSubstr("the original has no initializer for: W"));
-  EXPECT_THAT(std::string(ExportLike(InferenceOnly(made->model), other).status().message()),
-              HasSubstr("no weights in common"));
+  EXPECT_THAT(
+      std::string(
+          ExportLike(InferenceOnly(made->model), other, DefaultEnvironment()).status().message()),
+      HasSubstr("no weights in common"));
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <fstream>
 
-#include "core/device/cpu.h"
+#include "environment/environment.h"
 #include "onnx/onnx_pb.h"
 #include "tests/support/scratch.h"
 #include "tests/support/text_model.h"
@@ -40,7 +40,7 @@ TEST(TrainingInfo, AdamStartsAtOne) {
   AuthorOptions options;
   options.loss = {"mse", {}};
   options.optimizer = {"adam", {}};
-  auto made = MakeTrainable(TextModel(kScale), options);
+  auto made = MakeTrainable(TextModel(kScale), options, DefaultEnvironment());
   ASSERT_TRUE(made.ok()) << made.status();
   EXPECT_THAT(ValueOf(*Open(made->model), "onward_step"), ElementsAre(1));
 }
@@ -58,7 +58,7 @@ TEST(TrainingInfo, RefusesUnknownMomentumMode) {
     EXPECT_TRUE(model->Step({{"x", Floats({1, 1})}}).ok()) << mode;
   }
   auto model = TrainingModel::Create(TextModel(kScale, {{algorithm("heavy_ball"), {{"W", "n"}}}}),
-                                     CpuDevice());
+                                     DefaultEnvironment());
   const absl::Status status =
       model.ok() ? (*model)->Step({{"x", Floats({1, 1})}}).status() : model.status();
   EXPECT_THAT(std::string(status.message()),
@@ -115,7 +115,7 @@ TEST(TrainingInfo, DropoutResumesExactly) {
   for (int i = 0; i < 24; ++i) weight->add_float_data(0.1f * static_cast<float>(i % 7) - 0.3f);
   AuthorOptions options;
   options.seed = 5;
-  auto made = MakeTrainable(file, options);
+  auto made = MakeTrainable(file, options, DefaultEnvironment());
   ASSERT_TRUE(made.ok()) << made.status();
   Tensor x(DType::kFloat, {2, 8});
   for (int i = 0; i < 16; ++i) x.data<float>()[i] = 0.25f * static_cast<float>(i) - 1;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "environment/environment.h"
 #include "tests/support/text_model.h"
 #include "training_info/validate.h"
 
@@ -253,10 +254,10 @@ TEST(TrainingInfo, NewValuesAloneMustBeFinite) {
 
 TEST(TrainingInfo, CheckFindsNonFiniteVariables) {
   Model file = ModelOf(RowNamed("Sgd"));
-  EXPECT_TRUE(CheckModel(file)->empty());
+  EXPECT_TRUE(CheckModel(file, DefaultEnvironment())->empty());
   auto model = Open(file);
   model->variables().at("W").data<float>()[1] = kNan;
-  const auto findings = CheckModel(*model->Export());
+  const auto findings = CheckModel(*model->Export(), DefaultEnvironment());
   ASSERT_TRUE(findings.ok());
   ASSERT_EQ(findings->size(), 1u);
   EXPECT_EQ(findings->front().rule, "non-finite-value");

@@ -4,11 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "core/device/cpu.h"
+#include "environment/environment.h"
 #include "onnx/onnx_pb.h"
 #include "tests/support/text_model.h"
 #include "training_info/author.h"
-#include "training_info/library.h"
 
 namespace onward {
 namespace {
@@ -25,7 +24,7 @@ Model Trainable(const std::string& optimizer) {
   options.loss = {"mse", {}};
   options.optimizer = {optimizer, {{"weight_decay", 0.5}, {"lr", 0.1}}};
   options.train = {"A", "B"};
-  auto made = MakeTrainable(TextModel(kTwoWeights), options);
+  auto made = MakeTrainable(TextModel(kTwoWeights), options, DefaultEnvironment());
   EXPECT_TRUE(made.ok()) << made.status();
   return made.ok() ? made->model : Model();
 }
@@ -112,10 +111,10 @@ TEST(FileFunctions, AnotherVersionIsRunByItsBody) {
 }
 
 TEST(FileFunctions, AreFoundByDomainToo) {
-  EXPECT_NE(Functions().Find("SgdStep", kOnwardDomain), nullptr);
-  EXPECT_EQ(Functions().Find("SgdStep", kTrainingDomain), nullptr);
-  EXPECT_NE(Functions().Find("Adam", kTrainingDomain), nullptr);
-  EXPECT_EQ(Functions().Find("Adam", kOnwardDomain), nullptr);
+  EXPECT_NE(DefaultEnvironment().functions().Find("SgdStep", kOnwardDomain), nullptr);
+  EXPECT_EQ(DefaultEnvironment().functions().Find("SgdStep", kTrainingDomain), nullptr);
+  EXPECT_NE(DefaultEnvironment().functions().Find("Adam", kTrainingDomain), nullptr);
+  EXPECT_EQ(DefaultEnvironment().functions().Find("Adam", kOnwardDomain), nullptr);
   const std::string text = Refusal(TextModel(
       "m (float[2] x) => (float[2] y) <float[2] W = {1, 2}> { y = Mul(x, W) }",
       {{"a () => (float[2] n) <float R = {0.5}> { n = ai.onnx.preview.training.SgdStep (R, W, x) }",

@@ -8,13 +8,12 @@
 #include <set>
 
 #include "autograd/differentiate.h"
-#include "core/device/cpu.h"
 #include "core/graph/rename.h"
+#include "environment/environment.h"
 #include "tests/support/scratch.h"
 #include "tests/support/text_model.h"
 #include "training_info/author.h"
 #include "training_info/import.h"
-#include "training_info/library.h"
 #include "training_info/lower.h"
 #include "training_info/surgery/surgery.h"
 #include "training_info/validate.h"
@@ -114,7 +113,7 @@ TEST(Names, OfTrainableModels) {
     options.loss = {"mse", {}};
     options.gradient = form;
     options.clip_norm = 1;
-    auto made = MakeTrainable(ModelFromGraph(graph, 8, "test"), options);
+    auto made = MakeTrainable(ModelFromGraph(graph, 8, "test"), options, DefaultEnvironment());
     ASSERT_TRUE(made.ok()) << made.status();
     const std::vector<double> expected = LossesOf(made->model);
     auto spec = ImportTraining(made->model);
@@ -126,7 +125,7 @@ TEST(Names, OfTrainableModels) {
     const std::set<std::string> made_up = Without(names, NamesOf(graph));
     ASSERT_GT(made_up.size(), 20u);
     for (const Renaming& renaming : Disguises(graph, made_up)) {
-      auto again = MakeTrainable(Disguised(graph, renaming), options);
+      auto again = MakeTrainable(Disguised(graph, renaming), options, DefaultEnvironment());
       ASSERT_TRUE(again.ok()) << again.status();
       const std::vector<double> losses = LossesOf(Reread(again->model));
       for (size_t i = 0; i < expected.size(); ++i) EXPECT_NEAR(losses[i], expected[i], 1e-5) << i;
@@ -164,11 +163,12 @@ TEST(Names, OfGradientsOfGradients) {
       "m (float[2, 3] x) => (float[2, 3] y) <float[3, 3] W = {1, 2, 3, 4, 5, 6, 7, 8, 9}, float[3] "
       "g = {1, 1, 1}> { h = MatMul(x, W) n = LayerNormalization(h, g) y = Softmax(n) }");
   DifferentiateOptions options;
-  options.operators = &Operators();
+  options.operators = &DefaultEnvironment().operators();
+  options.rules = &DefaultEnvironment().rules();
   for (int i = 0; i < 3; ++i) {
     auto gradients = Differentiate(graph, "y", {"x", "W"}, options);
     ASSERT_TRUE(gradients.ok()) << gradients.status();
-    auto inlined = InlineOwnFunctions(gradients->graph);
+    auto inlined = InlineOwnFunctions(gradients->graph, DefaultEnvironment());
     ASSERT_TRUE(inlined.ok()) << inlined.status();
     EXPECT_THAT(Verify(*inlined), IsEmpty()) << i;
     graph = *std::move(inlined);

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "absl/strings/str_replace.h"
+#include "environment/environment.h"
 #include "onnx/onnx_pb.h"
 #include "tests/support/command.h"
 #include "tests/support/scratch.h"
@@ -39,7 +40,7 @@ std::string InInference(const std::string& text) {
 TensorMap Batch() { return {{"x", Floats({2, 2}, {1, 10, 3, 30})}, {"label", Int64s({0, 1})}}; }
 
 AuthorResult Made(const Model& model) {
-  auto made = MakeTrainable(model, {});
+  auto made = MakeTrainable(model, {}, DefaultEnvironment());
   EXPECT_TRUE(made.ok()) << made.status();
   return made.ok() ? *std::move(made) : AuthorResult{};
 }

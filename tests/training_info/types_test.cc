@@ -6,6 +6,7 @@
 
 #include <ostream>
 
+#include "environment/environment.h"
 #include "tests/support/text_model.h"
 #include "training_info/validate.h"
 
@@ -23,7 +24,7 @@ void PrintTo(const Row& row, std::ostream* out) { *out << row.name; }
 class CheckedTypes : public testing::TestWithParam<Row> {};
 
 TEST_P(CheckedTypes, AreFound) {
-  auto findings = CheckModel(TextModel(GetParam().text));
+  auto findings = CheckModel(TextModel(GetParam().text), DefaultEnvironment());
   ASSERT_TRUE(findings.ok()) << findings.status();
   std::vector<std::string> found;
   for (const Finding& f : *findings) found.push_back(f.rule + ": " + f.place);

@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
+#include "environment/environment.h"
 #include "tests/support/text_model.h"
 #include "training_info/author.h"
 #include "training_info/export.h"
@@ -274,7 +275,7 @@ TEST(WeightDecisions, MetadataSurvivesARewrite) {
       "{ p = MatMul(x, W) q = Mul(p, t) y = Softmax <axis = 1> (q) }");
   graph.metadata["t"][kKind] = "PARAMETER";
   const Model file = Reread(ModelFromGraph(graph, 8, "test"));
-  auto made = MakeTrainable(file, {});
+  auto made = MakeTrainable(file, {}, DefaultEnvironment());
   ASSERT_TRUE(made.ok()) << made.status();
   EXPECT_THAT(made->trained, ElementsAre("W", "t"));
   const Graph again = InferenceGraph(Reread(made->model)).value();
@@ -282,7 +283,7 @@ TEST(WeightDecisions, MetadataSurvivesARewrite) {
 }
 
 std::string Error(const Model& model, const AuthorOptions& options) {
-  return std::string(MakeTrainable(model, options).status().message());
+  return std::string(MakeTrainable(model, options, DefaultEnvironment()).status().message());
 }
 
 TEST(MakeTrainable, NamesTakeWhatIsNoWeight) {
@@ -291,13 +292,14 @@ TEST(MakeTrainable, NamesTakeWhatIsNoWeight) {
       "mean = {1, 2}> { c = Constant <value_float = 0.5> () d = Sub(x, mean) p = MatMul(d, W) q = "
       "Mul(p, t) y = Mul(q, c) }");
   AuthorOptions options;
-  EXPECT_THAT(MakeTrainable(model, options)->trained, ElementsAre("W"));
+  EXPECT_THAT(MakeTrainable(model, options, DefaultEnvironment())->trained, ElementsAre("W"));
   options.train = {"*"};
-  EXPECT_THAT(MakeTrainable(model, options)->trained, ElementsAre("W"));
+  EXPECT_THAT(MakeTrainable(model, options, DefaultEnvironment())->trained, ElementsAre("W"));
   options.train = {"*", "t", "c"};
-  EXPECT_THAT(MakeTrainable(model, options)->trained, ElementsAre("W", "c", "t"));
+  EXPECT_THAT(MakeTrainable(model, options, DefaultEnvironment())->trained,
+              ElementsAre("W", "c", "t"));
   options.train = {"me*"};
-  EXPECT_THAT(MakeTrainable(model, options)->trained, ElementsAre("mean"));
+  EXPECT_THAT(MakeTrainable(model, options, DefaultEnvironment())->trained, ElementsAre("mean"));
   options.train = {"nothing*"};
   EXPECT_THAT(Error(model, options), HasSubstr("there are: W"));
 }
@@ -306,7 +308,7 @@ TEST(MakeTrainable, SaysWhatItLeaves) {
   auto made = MakeTrainable(
       TextModel("m (float[N, 2] x) => (float[N, 2] y) <float[2, 2] W = {1, 2, 3, 5}, float[2] mean "
                 "= {1, 2}> { d = Sub(x, mean) y = MatMul(d, W) }"),
-      {});
+      {}, DefaultEnvironment());
   ASSERT_TRUE(made.ok()) << made.status();
   EXPECT_THAT(made->notes,
               Contains("trains 1 of 2 float constants: W (weight of MatMul); leaves mean (applied "
@@ -322,7 +324,7 @@ TEST(MakeTrainable, TransposedCopiesTrainAsOne) {
   const Model original = TextModel(kTied);
   AuthorOptions options;
   options.optimizer = {"sgd", {{"lr", 0.1}}};
-  auto made = MakeTrainable(original, options);
+  auto made = MakeTrainable(original, options, DefaultEnvironment());
   ASSERT_TRUE(made.ok()) << made.status();
   EXPECT_THAT(made->trained, ElementsAre("E"));
   EXPECT_THAT(made->notes, Contains(HasSubstr("'val_9' is 'E' transposed")));
@@ -333,7 +335,7 @@ TEST(MakeTrainable, TransposedCopiesTrainAsOne) {
   const std::vector<double> e = ValueOf(*model, "E");
   EXPECT_NE(e[2], 3);
   // Both places of the original get the value.
-  auto like = ExportLike(*model->Export(), original);
+  auto like = ExportLike(*model->Export(), original, DefaultEnvironment());
   ASSERT_TRUE(like.ok()) << like.status();
   const Graph graph = InferenceGraph(*like).value();
   EXPECT_EQ(Values(graph.initializers.at("E")), e);
@@ -341,14 +343,14 @@ TEST(MakeTrainable, TransposedCopiesTrainAsOne) {
               ElementsAre(e[0], e[2], e[4], e[1], e[3], e[5]));
   // Either name means the weight.
   options.train = {"val_9"};
-  EXPECT_THAT(MakeTrainable(original, options)->trained, ElementsAre("E"));
+  EXPECT_THAT(MakeTrainable(original, options, DefaultEnvironment())->trained, ElementsAre("E"));
 }
 
 TEST(MakeTrainable, EqualButSymmetricIsNotTied) {
   auto made = MakeTrainable(
       TextModel("m (float[N, 2] x) => (float[N, 2] y) <float[2, 2] A = {1, 2, 2, 5}, float[2, 2] B "
                 "= {1, 2, 2, 5}> { h = MatMul(x, A) y = MatMul(h, B) }"),
-      {});
+      {}, DefaultEnvironment());
   ASSERT_TRUE(made.ok()) << made.status();
   EXPECT_THAT(made->trained, ElementsAre("A", "B"));
 }
@@ -362,17 +364,17 @@ constexpr char kShared[] = R"(m (float[N, 2] x) => (float[N, 2] y)
 
 TEST(MakeTrainable, PatternsReachSplitCopies) {
   AuthorOptions options;
-  EXPECT_THAT(MakeTrainable(TextModel(kShared), options)->trained,
+  EXPECT_THAT(MakeTrainable(TextModel(kShared), options, DefaultEnvironment())->trained,
               ElementsAre("W", "val_70", "val_70__2", "zero", "zero__2"));
   options.train = {"val_70"};
-  EXPECT_THAT(MakeTrainable(TextModel(kShared), options)->trained,
+  EXPECT_THAT(MakeTrainable(TextModel(kShared), options, DefaultEnvironment())->trained,
               ElementsAre("val_70", "val_70__2"));
   options.train = {};
   options.freeze = {"zero", "W"};
-  EXPECT_THAT(MakeTrainable(TextModel(kShared), options)->trained,
+  EXPECT_THAT(MakeTrainable(TextModel(kShared), options, DefaultEnvironment())->trained,
               ElementsAre("val_70", "val_70__2"));
   options.freeze = {"val_70__2"};
-  EXPECT_THAT(MakeTrainable(TextModel(kShared), options)->trained,
+  EXPECT_THAT(MakeTrainable(TextModel(kShared), options, DefaultEnvironment())->trained,
               ElementsAre("W", "val_70", "zero", "zero__2"));
 }
 
@@ -387,16 +389,16 @@ TEST(Export, LikeGivesSplitCopiesTheirOwnTensor) {
       })";
   for (const std::string& text : {std::string(kShared), named}) {
     const Model original = TextModel(text);
-    auto made = MakeTrainable(original, {});
+    auto made = MakeTrainable(original, {}, DefaultEnvironment());
     ASSERT_TRUE(made.ok()) << made.status();
     auto model = Open(Reread(made->model));
     const TensorMap feeds = {{"x", Floats({2, 2}, {1, 2, 4, 3})}, {"label", Int64s({1, 0})}};
     ASSERT_TRUE(model->Step(feeds).ok());
     const Model trained = *model->Export();
     for (const Model& from : {trained, InferenceOnly(trained)}) {
-      auto like = ExportLike(from, original);
+      auto like = ExportLike(from, original, DefaultEnvironment());
       ASSERT_TRUE(like.ok()) << like.status();
-      auto plain = MakeTrainable(*like, {});
+      auto plain = MakeTrainable(*like, {}, DefaultEnvironment());
       ASSERT_TRUE(plain.ok()) << plain.status();
       EXPECT_EQ(Values(Open(plain->model)->Infer({{"x", feeds.at("x")}})->at("y")),
                 Values(model->Infer({{"x", feeds.at("x")}})->at("y")));
@@ -410,7 +412,7 @@ TEST(MakeTrainable, SharedConstantsStayShared) {
       <float[1] one = {1}, float[2, 2] W = {1, 2, 3, 5}> {
         a = Add(x, one) b = Mul(a, one) h = MatMul(b, W) y = Add(h, one)
       })");
-  auto made = MakeTrainable(model, {});
+  auto made = MakeTrainable(model, {}, DefaultEnvironment());
   ASSERT_TRUE(made.ok()) << made.status();
   EXPECT_THAT(made->notes, Not(Contains(HasSubstr("copy of its own"))));
   EXPECT_EQ(InferenceGraph(made->model)->initializers.size(), 2u);
@@ -424,7 +426,7 @@ TEST(MakeTrainable, RepeatedRowsTrainAsOne) {
       "<axis = 1> (expand, p) y = MatMul(c, V) }");
   AuthorOptions options;
   options.loss = {"mse", {}};
-  auto made = MakeTrainable(original, options);
+  auto made = MakeTrainable(original, options, DefaultEnvironment());
   ASSERT_TRUE(made.ok()) << made.status();
   EXPECT_THAT(made->trained, ElementsAre("V", "W", "expand__row"));
   auto model = Open(Reread(made->model));
@@ -432,7 +434,7 @@ TEST(MakeTrainable, RepeatedRowsTrainAsOne) {
                   ->Step({{"x", Floats({2, 1, 2}, {1, 2, 3, 4})},
                           {"label", Floats({2, 2, 2}, {0, 1, 2, 3, 9, 8, 7, 6})}})
                   .ok());
-  auto like = ExportLike(*model->Export(), original);
+  auto like = ExportLike(*model->Export(), original, DefaultEnvironment());
   ASSERT_TRUE(like.ok()) << like.status();
   const std::vector<double> rows = Values(InferenceGraph(*like)->initializers.at("expand"));
   EXPECT_NE(rows[0], 0.5);
@@ -449,14 +451,14 @@ TEST(MakeTrainable, TheZeroHalfOfARecurrentBiasStaysZero) {
   AuthorOptions options;
   options.loss = {"mse", {}};
   options.optimizer = {"sgd", {{"lr", 0.1}}};
-  auto made = MakeTrainable(original, options);
+  auto made = MakeTrainable(original, options, DefaultEnvironment());
   ASSERT_TRUE(made.ok()) << made.status();
   EXPECT_THAT(made->trained, ElementsAre("B__input", "R", "W"));
   auto model = Open(Reread(made->model));
   ASSERT_TRUE(
       model->Step({{"x", Floats({1, 1, 2}, {0.1, 0.2})}, {"label", Floats({1, 1, 1, 2}, {0, 0})}})
           .ok());
-  auto like = ExportLike(*model->Export(), original);
+  auto like = ExportLike(*model->Export(), original, DefaultEnvironment());
   ASSERT_TRUE(like.ok()) << like.status();
   const std::vector<double> b = Values(InferenceGraph(*like)->initializers.at("B"));
   EXPECT_NE(b[0], 0.5);

@@ -7,11 +7,9 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/status.h"
-#include "core/device/cpu.h"
 #include "core/graph/infer.h"
 #include "trainer/run/class_labels.h"
 #include "training_info/author.h"
-#include "training_info/library.h"
 #include "training_info/step.h"
 #include "training_info/surgery/surgery.h"
 
@@ -68,7 +66,8 @@ Scoring ScoringOf(const LossSpec& loss) {
 
 absl::StatusOr<std::unique_ptr<Evaluator>> Evaluator::Create(Graph graph,
                                                              std::shared_ptr<const Dataset> data,
-                                                             const EvaluateOptions& options) {
+                                                             const EvaluateOptions& options,
+                                                             const Environment& environment) {
   auto e = std::unique_ptr<Evaluator>(new Evaluator);
   e->data_ = std::move(data);
   e->options_ = options;
@@ -77,13 +76,13 @@ absl::StatusOr<std::unique_ptr<Evaluator>> Evaluator::Create(Graph graph,
   if (!graph.IsOutput(output))
     return absl::InvalidArgumentError(absl::StrCat("'", output, "' is not an output"));
   if (const int64_t fixed = FixedBatch(graph); fixed > 0 && fixed != options.batch) {
-    if (!FreeBatch(&graph).ok()) {
+    if (!FreeBatch(environment.operators(), &graph).ok()) {
       e->options_.batch = fixed;
       e->fixed_batch_ = true;
     }
   }
   SetInferenceMode(&graph);
-  ONWARD_RETURN_IF_ERROR(InferTypes(&graph, Operators()));
+  ONWARD_RETURN_IF_ERROR(InferTypes(&graph, environment.operators()));
   std::vector<std::string> wanted = {output};
   const std::vector<NamedType> inputs = graph.FeedInputs();
   std::vector<NamedType> fed = inputs;
@@ -103,7 +102,7 @@ absl::StatusOr<std::unique_ptr<Evaluator>> Evaluator::Create(Graph graph,
       e->data_ = std::move(aligned.data);
       e->note_ = std::move(aligned.note);
     }
-    GraphBuilder b(&graph, &Operators(), "eval");
+    GraphBuilder b(&graph, &environment.operators(), "eval");
     e->label_ = b.UniqueName("label");
     const Expr label = b.Input(e->label_, LabelType(loss, b.Value(output).type()));
     ONWARD_ASSIGN_OR_RETURN(Expr value, BuildLoss(b, loss, b.Value(output), label));
@@ -114,8 +113,9 @@ absl::StatusOr<std::unique_ptr<Evaluator>> Evaluator::Create(Graph graph,
   }
   ONWARD_ASSIGN_OR_RETURN(e->feeding_, Feeding::Create(*e->data_, fed, e->label_));
   CompileOptions compile;
-  compile.device = &CpuDevice();
-  compile.operators = &Operators();
+  compile.device = &environment.cpu();
+  compile.operators = &environment.operators();
+  compile.looked_at = options.looked_at;
   compile.variables = options.variables;
   compile.outputs = wanted;
   e->options_.output = output;

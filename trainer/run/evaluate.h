@@ -4,6 +4,7 @@
 #define ONWARD_TRAINER_RUN_EVALUATE_H_
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -11,8 +12,9 @@
 
 #include "absl/status/statusor.h"
 #include "core/onnx_io/model.h"
-#include "core/runtime/executor.h"
+#include "core/runtime/session.h"
 #include "data/dataset.h"
+#include "environment/environment.h"
 #include "losses/loss.h"
 #include "trainer/report/metrics.h"
 #include "trainer/report/report.h"
@@ -27,6 +29,8 @@ struct EvaluateOptions {
   int64_t batch = 256;
   absl::flat_hash_set<std::string> variables;  // initializers that change
   int wrong_examples = 0;                      // how many to keep for the report
+  // CompileOptions::looked_at.
+  std::function<void(const void* data, size_t bytes)> looked_at;
 };
 
 struct Evaluation {
@@ -42,10 +46,11 @@ struct Evaluation {
 
 class Evaluator {
  public:
-  // `graph` is the canonical inference graph.
+  // `graph` is the canonical inference graph. The environment has to outlive the result.
   static absl::StatusOr<std::unique_ptr<Evaluator>> Create(Graph graph,
                                                            std::shared_ptr<const Dataset> data,
-                                                           const EvaluateOptions& options);
+                                                           const EvaluateOptions& options,
+                                                           const Environment& environment);
   absl::StatusOr<Evaluation> Run(Variables* variables, const std::atomic<bool>* cancel = nullptr);
   // What the user should know about labels and classes; "" if nothing.
   const std::string& note() const { return note_; }

@@ -8,7 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "core/graph/graph.h"
-#include "core/runtime/executor.h"
+#include "core/runtime/session.h"
 #include "data/dataset.h"
 
 namespace onward {

@@ -149,17 +149,18 @@ class Loop {
   }
 
   absl::Status PrepareEvaluation(std::shared_ptr<const Dataset> eval) {
-    ONWARD_ASSIGN_OR_RETURN(Graph graph,
-                            Lower(model_->spec().inference, model_->spec().StateVariables()));
+    ONWARD_ASSIGN_OR_RETURN(Graph graph, Lower(model_->spec().inference, model_->environment(),
+                                               model_->spec().StateVariables()));
     EvaluateOptions options;
     options.output = model_->model().Metadata(kMetaOutput);
     options.loss = StoredLoss(model_->model());
+    options.looked_at = model_->model().weights().PageReleaser();
     options.classes = classes_stored_;
     for (const auto& [name, tensor] : model_->variables()) options.variables.insert(name);
     options.wrong_examples = options_.report.empty() ? 0 : kWrongExamples;
     class_names_ = classes_stored_.empty() ? eval->class_names() : classes_stored_;
-    ONWARD_ASSIGN_OR_RETURN(evaluator_,
-                            Evaluator::Create(std::move(graph), std::move(eval), options));
+    ONWARD_ASSIGN_OR_RETURN(evaluator_, Evaluator::Create(std::move(graph), std::move(eval),
+                                                          options, model_->environment()));
     if (!evaluator_->note().empty()) notes_.push_back(evaluator_->note());
     return absl::OkStatus();
   }
@@ -281,7 +282,7 @@ class Loop {
     out.SetMetadata(kMetaDataSeed, absl::StrCat(options_.seed));
     out.SetMetadata(kMetaBatch, absl::StrCat(options_.batch));
     out.SetMetadata(kMetaShuffle, options_.shuffle ? "1" : "0");
-    ONWARD_RETURN_IF_ERROR(WriteModel(out, options_.output));
+    ONWARD_RETURN_IF_ERROR(WriteModel(out, options_.output, options_.write));
     result_.saved = true;
     saved_at_ = result_.steps;
     saved_time_ = Seconds();

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "core/onnx_io/model.h"
 #include "data/batch.h"
 #include "trainer/report/progress.h"
 #include "trainer/report/report.h"
@@ -28,6 +29,7 @@ inline constexpr char kMetaShuffle[] = "onward.shuffle";  // 0: examples in thei
 
 struct TrainOptions {
   std::string output;  // where checkpoints go
+  WriteOptions write;  // and how
   int64_t steps = 0;   // in all, resumed ones included; 0: epochs decide
   int64_t epochs = 1;
   int64_t batch = 64;

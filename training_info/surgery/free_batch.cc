@@ -5,7 +5,6 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/status.h"
 #include "core/graph/infer.h"
-#include "training_info/library.h"
 #include "training_info/surgery/surgery.h"
 
 namespace onward {
@@ -51,7 +50,7 @@ int64_t FixedBatch(const Graph& graph) {
   return std::max<int64_t>(batch, 0);
 }
 
-absl::Status FreeBatch(Graph* graph) {
+absl::Status FreeBatch(const OperatorSet& operators, Graph* graph) {
   const int64_t batch = FixedBatch(*graph);
   if (batch == 0) return absl::OkStatus();
   Graph freed = *graph;
@@ -74,7 +73,7 @@ absl::Status FreeBatch(Graph* graph) {
   for (NamedType& out : freed.outputs) {
     if (out.type.rank() >= 1 && out.type.dims[0].value == batch) out.type.dims[0] = Dim{};
   }
-  if (absl::Status s = InferTypes(&freed, Operators()); !s.ok()) {
+  if (absl::Status s = InferTypes(&freed, operators); !s.ok()) {
     return absl::FailedPreconditionError(absl::StrCat("the model has a fixed batch size of ", batch,
                                                       " that cannot be changed (", s.message(),
                                                       "); use --batch ", batch));

@@ -9,7 +9,6 @@
 #include "core/graph/builder.h"
 #include "core/graph/constant.h"
 #include "core/graph/verify.h"
-#include "training_info/library.h"
 #include "training_info/surgery/surgery.h"
 
 namespace onward {
@@ -161,7 +160,7 @@ absl::StatusOr<std::vector<std::string>> ReplaceHead(Graph* graph, const std::st
     }
     std::string name = was;
     if (!graph->initializers.contains(was) || Readers(*graph, was) > 1) {
-      name = GraphBuilder(graph, &Operators(), "head").UniqueName(was + "__head");
+      name = GraphBuilder(graph, nullptr, "head").UniqueName(was + "__head");
       node->inputs[input] = name;
     }
     Tensor fresh = NewWeight(old, axis, classes, zero, &random);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "core/graph/operator_set.h"
 #include "training_info/spec.h"
 
 namespace onward {
@@ -94,7 +95,7 @@ absl::StatusOr<std::vector<std::string>> ReplaceHead(Graph* graph, const std::st
 
 // Makes the first axis of every fed input variable ("batch"), where the graph
 // allows it: leading sizes in Reshape constants become "copy".
-absl::Status FreeBatch(Graph* graph);
+absl::Status FreeBatch(const OperatorSet& operators, Graph* graph);
 // The fixed batch size of the inputs; 0 if it is variable or inputs disagree.
 int64_t FixedBatch(const Graph& graph);
 

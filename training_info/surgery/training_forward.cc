@@ -15,6 +15,33 @@ bool IsNormalization(const Node& node) {
 }
 bool IsDropout(const Node& node) { return node.Is("Dropout"); }
 
+// Whether a body of the node drops, at any depth.
+bool DropsInside(const Node& node) {
+  bool drops = false;
+  ForEachBody(node, [&](const std::string&, const Graph& body) {
+    for (const Node& inner : body.nodes) drops |= IsDropout(inner) || DropsInside(inner);
+  });
+  return drops;
+}
+
+bool Drops(const Node& node) { return IsDropout(node) || DropsInside(node); }
+
+// Makes the node, or what is inside its bodies, drop where `flag` holds.
+void TrainDropout(const std::string& flag, Node* node) {
+  if (IsDropout(*node)) {
+    node->inputs.resize(3);
+    node->inputs[2] = flag;
+  }
+  ChangeBodies(
+      [&](const Graph& body) -> absl::StatusOr<Graph> {
+        Graph changed = body;
+        for (Node& inner : changed.nodes) TrainDropout(flag, &inner);
+        return changed;
+      },
+      node)
+      .IgnoreError();
+}
+
 Graph Needed(const Graph& graph, const std::string& output) {
   Graph part = graph;
   Prune(&part, {output});
@@ -26,7 +53,7 @@ Graph Needed(const Graph& graph, const std::string& output) {
 bool NeedsTrainingForward(const Graph& graph, const std::string& output) {
   const Graph part = Needed(graph, output);
   return std::any_of(part.nodes.begin(), part.nodes.end(),
-                     [](const Node& n) { return IsNormalization(n) || IsDropout(n); });
+                     [](const Node& n) { return IsNormalization(n) || Drops(n); });
 }
 
 TrainingForward CopyForward(const Graph& graph, const std::string& output) {
@@ -38,7 +65,7 @@ TrainingForward CopyForward(const Graph& graph, const std::string& output) {
   };
   std::string training_flag;
   for (const Node& node : Needed(graph, output).nodes) {
-    const bool changes = IsNormalization(node) || IsDropout(node);
+    const bool changes = IsNormalization(node) || Drops(node);
     const std::vector<std::string> reads = AllInputs(node);
     const bool reads_changed = std::any_of(
         reads.begin(), reads.end(), [&](const std::string& v) { return renamed.contains(v); });
@@ -59,7 +86,7 @@ TrainingForward CopyForward(const Graph& graph, const std::string& output) {
           forward.statistics.push_back({node.inputs[2 + i], copy.outputs[i]});
         }
       }
-    } else if (IsDropout(node)) {
+    } else if (Drops(node)) {
       if (training_flag.empty()) {
         training_flag = in_training("training_mode");
         Node constant;
@@ -68,8 +95,7 @@ TrainingForward CopyForward(const Graph& graph, const std::string& output) {
         constant.attributes["value"] = Tensor::Scalar<bool>(true);
         forward.nodes.push_back(std::move(constant));
       }
-      copy.inputs.resize(3);
-      copy.inputs[2] = training_flag;
+      TrainDropout(training_flag, &copy);
     }
     forward.nodes.push_back(std::move(copy));
   }

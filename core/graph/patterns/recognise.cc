@@ -4,6 +4,29 @@
 #include "core/graph/patterns/pattern.h"
 
 namespace onward {
+namespace {
+
+int RecogniseInBodies(Graph* graph) {
+  int found = 0;
+  for (Node& node : graph->nodes) {
+    bool has_body = false;
+    ForEachBody(node, [&](const std::string&, const Graph&) { has_body = true; });
+    if (!has_body) continue;
+    const auto recognise = [&](const Graph& body) -> absl::StatusOr<Graph> {
+      Graph changed = body;
+      changed.opsets = graph->opsets;
+      absl::flat_hash_set<std::string> outputs;
+      for (const NamedType& out : body.outputs) outputs.insert(out.name);
+      found += RecogniseOperators(&changed, outputs);
+      changed.opsets = body.opsets;
+      return changed;
+    };
+    ChangeBodies(recognise, &node).IgnoreError();
+  }
+  return found;
+}
+
+}  // namespace
 
 int RecogniseOperators(Graph* graph, const absl::flat_hash_set<std::string>& keep) {
   PatternGraph pattern(graph, keep);
@@ -16,7 +39,7 @@ int RecogniseOperators(Graph* graph, const absl::flat_hash_set<std::string>& kee
     if (matched) ++found;
   }
   if (found > 0) pattern.Finish();
-  return found;
+  return found + RecogniseInBodies(graph);
 }
 
 }  // namespace onward

@@ -358,12 +358,7 @@ absl::StatusOr<ConvGeometry> CheckedConvGrad(const KernelRequest& r, int x, int 
 namespace {
 
 KernelTable::Entry WinogradEntry(KernelFactory factory) {
-  return {"winograd", 1,
-          [factory = std::move(factory)](const KernelRequest& r) -> absl::StatusOr<Kernel> {
-            if (ExactConvolutions()) return NodeUnimplemented(r.node, "exact convolutions only");
-            return factory(r);
-          },
-          "float"};
+  return {"winograd", 1, std::move(factory), "float"};
 }
 
 absl::StatusOr<Kernel> MakeWinogradFusedConv(const KernelRequest& r) {
@@ -383,7 +378,7 @@ absl::StatusOr<Kernel> MakeWinogradFusedConv(const KernelRequest& r) {
 
 }  // namespace
 
-void RegisterConvKernels(KernelTable& table) {
+void RegisterConvKernels(const CpuOptions& options, KernelTable& table) {
   const auto conv = [](const KernelRequest& r, int) {
     return GeometryOfConv(r.node, r.in(0), r.in(1))->y();
   };
@@ -393,10 +388,12 @@ void RegisterConvKernels(KernelTable& table) {
   const auto weight_grad = [](const KernelRequest& r, int output) {
     return output == 0 ? r.in(2) : Shape{r.in(2)[0]};
   };
-  table.Add("Conv", WinogradEntry(MakeWinogradConv));
-  table.Add("FusedConv", WinogradEntry(MakeWinogradFusedConv), kOnwardDomain);
-  table.Add("ConvInputGrad", WinogradEntry(MakeWinogradConvInputGrad), kOnwardDomain);
-  table.Add("ConvWeightGrad", WinogradEntry(MakeWinogradConvWeightGrad), kOnwardDomain);
+  if (!options.exact_convolutions) {
+    table.Add("Conv", WinogradEntry(MakeWinogradConv));
+    table.Add("FusedConv", WinogradEntry(MakeWinogradFusedConv), kOnwardDomain);
+    table.Add("ConvInputGrad", WinogradEntry(MakeWinogradConvInputGrad), kOnwardDomain);
+    table.Add("ConvWeightGrad", WinogradEntry(MakeWinogradConvWeightGrad), kOnwardDomain);
+  }
   table.Add("Conv", {"direct", 1, MakeDirectConv, "float"});
   table.Add("FusedConv", {"direct", 1, MakeDirectConv, "float"}, kOnwardDomain);
   table.Add("ConvInputGrad", {"direct", 1, MakeDirectConvInputGrad, "float"}, kOnwardDomain);

@@ -3,7 +3,7 @@
 
 namespace onward {
 
-void RegisterCpuKernels(KernelTable& table) {
+void RegisterCpuKernels(const CpuOptions& options, KernelTable& table) {
   RegisterElementwiseKernels(table);
   RegisterActivationKernels(table);
   RegisterReduceKernels(table);
@@ -11,7 +11,7 @@ void RegisterCpuKernels(KernelTable& table) {
   RegisterIndexKernels(table);
   RegisterRandomKernels(table);
   RegisterMatMulKernels(table);
-  RegisterConvKernels(table);
+  RegisterConvKernels(options, table);
   RegisterPoolKernels(table);
   RegisterNormKernels(table);
   RegisterSoftmaxKernels(table);
@@ -20,6 +20,8 @@ void RegisterCpuKernels(KernelTable& table) {
   RegisterLossKernels(table);
   RegisterOptimizerKernels(table);
   RegisterRowOptimizerKernels(table);
+  RegisterSequenceKernels(table);
+  if (options.more_kernels) options.more_kernels(table);
 }
 
 }  // namespace onward

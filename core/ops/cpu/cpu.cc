@@ -42,15 +42,14 @@ class UnusableCpu final : public Device {
 
 }  // namespace
 
-std::unique_ptr<const Device> MakeCpuDevice(const CpuFeatures& cpu) {
+std::unique_ptr<const Device> MakeCpuDevice(const CpuFeatures& cpu, const CpuOptions& options) {
   absl::Status usable = CheckCpu(cpu);
   if (!usable.ok()) return std::make_unique<UnusableCpu>(std::move(usable));
-  return MakeKernelDevice();
+  return MakeKernelDevice(options);
 }
 
-const Device& CpuDevice() {
-  static const Device* const device = MakeCpuDevice(ThisCpu()).release();
-  return *device;
+std::unique_ptr<const Device> MakeCpuDevice(const CpuOptions& options) {
+  return MakeCpuDevice(ThisCpu(), options);
 }
 
 }  // namespace onward

@@ -24,7 +24,10 @@ size_t MemoryLimit() {
 
 class Cpu final : public Device {
  public:
-  Cpu() : memory_limit_(MemoryLimit()) { RegisterCpuKernels(kernels_); }
+  explicit Cpu(const CpuOptions& options)
+      : memory_limit_(options.memory_limit == 0 ? MemoryLimit() : options.memory_limit) {
+    RegisterCpuKernels(options, kernels_);
+  }
 
   std::string name() const override { return "cpu"; }
   const KernelTable& kernels() const override { return kernels_; }
@@ -51,10 +54,7 @@ class Cpu final : public Device {
     }
     return PermutedLayout(transposed, nullptr, back);
   }
-  size_t memory_limit() const override {
-    const size_t chosen = ChosenMemoryLimit();
-    return chosen == 0 ? memory_limit_ : chosen;
-  }
+  size_t memory_limit() const override { return memory_limit_; }
 
  private:
   KernelTable kernels_;
@@ -63,6 +63,8 @@ class Cpu final : public Device {
 
 }  // namespace
 
-std::unique_ptr<const Device> MakeKernelDevice() { return std::make_unique<Cpu>(); }
+std::unique_ptr<const Device> MakeKernelDevice(const CpuOptions& options) {
+  return std::make_unique<Cpu>(options);
+}
 
 }  // namespace onward

@@ -4,6 +4,7 @@
 #ifndef ONWARD_CORE_OPS_CPU_REGISTER_H_
 #define ONWARD_CORE_OPS_CPU_REGISTER_H_
 
+#include "core/device/cpu.h"
 #include "core/device/kernel.h"
 
 namespace onward {
@@ -15,7 +16,7 @@ void RegisterShapeKernels(KernelTable& table);
 void RegisterIndexKernels(KernelTable& table);
 void RegisterRandomKernels(KernelTable& table);
 void RegisterMatMulKernels(KernelTable& table);
-void RegisterConvKernels(KernelTable& table);
+void RegisterConvKernels(const CpuOptions& options, KernelTable& table);
 void RegisterPoolKernels(KernelTable& table);
 void RegisterNormKernels(KernelTable& table);
 void RegisterSoftmaxKernels(KernelTable& table);
@@ -24,9 +25,10 @@ void RegisterRnnKernels(KernelTable& table);
 void RegisterLossKernels(KernelTable& table);
 void RegisterOptimizerKernels(KernelTable& table);
 void RegisterRowOptimizerKernels(KernelTable& table);
+void RegisterSequenceKernels(KernelTable& table);
 
-// All of the above.
-void RegisterCpuKernels(KernelTable& table);
+// All of the above, then what the options add.
+void RegisterCpuKernels(const CpuOptions& options, KernelTable& table);
 
 }  // namespace onward
 

@@ -7,7 +7,7 @@
 
 #include "core/ops/cpu/cpu_device.h"
 #include "core/runtime/compile.h"
-#include "training_info/library.h"
+#include "environment/environment.h"
 
 namespace onward {
 namespace {
@@ -22,19 +22,19 @@ TEST(CpuFeatures, TheMessageNamesWhatIsMissing) {
 }
 
 TEST(CpuFeatures, WithoutThemNoKernelIsEverChosen) {
-  const std::unique_ptr<const Device> device = MakeCpuDevice({});
+  const std::unique_ptr<const Device> device = MakeCpuDevice(CpuFeatures{}, {});
   EXPECT_FALSE(device->Usable().ok());
   EXPECT_TRUE(device->kernels().all().empty());
   CompileOptions options;
   options.device = device.get();
-  options.operators = &Operators();
+  options.operators = &DefaultEnvironment().operators();
   const auto plan = Compile(Graph(), options);
   EXPECT_EQ(plan.status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(plan.status().message(), HasSubstr("AVX2"));
 }
 
 TEST(CpuFeatures, WithThemThereAreKernels) {
-  const std::unique_ptr<const Device> device = MakeCpuDevice(ThisCpu());
+  const std::unique_ptr<const Device> device = MakeCpuDevice(ThisCpu(), {});
   EXPECT_TRUE(device->Usable().ok());
   EXPECT_FALSE(device->kernels().all().empty());
 }

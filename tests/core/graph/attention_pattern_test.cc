@@ -9,14 +9,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "core/device/cpu.h"
 #include "core/graph/infer.h"
 #include "core/graph/patterns/recognise.h"
 #include "core/graph/verify.h"
-#include "core/runtime/executor.h"
+#include "core/runtime/session.h"
+#include "environment/environment.h"
 #include "tests/support/recognised.h"
 #include "tests/support/text_model.h"
-#include "training_info/library.h"
 
 namespace onward {
 namespace {
@@ -154,8 +153,8 @@ std::vector<Row> Rows() {
 
 std::vector<double> Result(const Graph& graph) {
   CompileOptions options;
-  options.device = &CpuDevice();
-  options.operators = &Operators();
+  options.device = &DefaultEnvironment().cpu();
+  options.operators = &DefaultEnvironment().operators();
   TensorMap feeds;
   for (const NamedType& in : graph.FeedInputs()) {
     Tensor t(DType::kFloat, *in.type.StaticShape());

@@ -11,13 +11,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "core/device/cpu.h"
 #include "core/graph/infer.h"
 #include "core/graph/verify.h"
-#include "core/runtime/executor.h"
+#include "core/runtime/session.h"
+#include "environment/environment.h"
 #include "tests/support/recognised.h"
 #include "tests/support/text_model.h"
-#include "training_info/library.h"
 
 namespace onward {
 namespace {
@@ -277,8 +276,8 @@ std::vector<Row> GeluRows() {
 
 std::vector<double> Result(const Graph& graph, bool in_double) {
   CompileOptions options;
-  options.device = &CpuDevice();
-  options.operators = &Operators();
+  options.device = &DefaultEnvironment().cpu();
+  options.operators = &DefaultEnvironment().operators();
   Tensor x(in_double ? DType::kDouble : DType::kFloat, {2, 3, 4});
   for (int i = 0; i < 24; ++i) {
     const double value = 3 * std::sin(i * i + 1.0);
@@ -347,7 +346,7 @@ TEST(Recognise, DoesNotReadWhatItRemoves) {
       "m = ReduceMean (x, last)\nd = Sub (x, m)\nq = Mul (d, d)\nv = ReduceMean (q, last)\n"
       "a = Add (v, eps)\nr = Sqrt (a)\nn = Div (d, r)\ny = Mul (n, d)\n}"));
   ASSERT_TRUE(graph.ok()) << graph.status();
-  ASSERT_TRUE(InferTypes(&*graph, Operators()).ok());
+  ASSERT_TRUE(InferTypes(&*graph, DefaultEnvironment().operators()).ok());
   EXPECT_EQ(RecogniseOperators(&*graph, {}), 0);
   EXPECT_TRUE(FindingsToStatus(CheckGraph(*graph)).ok()) << ToText(*graph);
 }

@@ -6,14 +6,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "core/device/cpu.h"
 #include "core/graph/constraints/constraints.h"
-#include "core/runtime/executor.h"
+#include "core/runtime/session.h"
+#include "environment/environment.h"
 #include "onnx/defs/schema.h"
 #include "tests/support/attempt.h"
 #include "tests/support/guard.h"
 #include "tests/support/text_model.h"
-#include "training_info/library.h"
 #include "training_info/lower.h"
 #include "training_info/validate.h"
 
@@ -125,7 +124,7 @@ TEST(BrokenDemands, AreReportedAtOnce) {
   const Model model = TextModel(
       "m (float[2, 3] x, double[2, 3] d) => (y) { [a] p = Transpose <perm = [5]> (x) "
       "[b] q = Softmax <axis = 7> (x) [c] y = Add(x, d) }");
-  const auto findings = CheckModel(model);
+  const auto findings = CheckModel(model, DefaultEnvironment());
   ASSERT_TRUE(findings.ok());
   ASSERT_EQ(findings->size(), 3u);
   const char* nodes[] = {"node 'a'", "node 'b'", "node 'c'"};
@@ -233,8 +232,16 @@ TEST(BrokenDemands, OddAttributesOfEveryOperator) {
           Call call(schema, rank);
           call.node.attributes[name] = value;
           guard.Trying(absl::StrCat(schema.domain(), " ", ToText(call.node), " rank ", rank));
-          Operators().Infer(call.node, call.facts, opsets).status().IgnoreError();
-          Operators().FunctionBody(call.node, call.facts, opsets).status().IgnoreError();
+          DefaultEnvironment()
+              .operators()
+              .Infer(call.node, call.facts, opsets)
+              .status()
+              .IgnoreError();
+          DefaultEnvironment()
+              .operators()
+              .FunctionBody(call.node, call.facts, opsets)
+              .status()
+              .IgnoreError();
         }
       }
     }
@@ -263,7 +270,7 @@ TEST(OwnFunction, RefusesMixedOperands) {
 
 TEST(OwnFunction, SurvivesMixedOperands) {
   const char* kTypes[] = {"float", "double", "float16", "bool", "int64", "uint8"};
-  for (const auto& [key, def] : Functions().all()) {
+  for (const auto& [key, def] : DefaultEnvironment().functions().all()) {
     const int inputs = std::max(def.required, 2);
     for (const char* shape : {"[2, 3, 4]", "[3]"}) {
       for (int odd = 0; odd < inputs; ++odd) {
@@ -292,11 +299,11 @@ TEST(HostileArithmetic, GemmOfIntegersSaturatesItsFactors) {
   const Model model = TextModel(
       "m (int64[1, 1] x) => (y) { one = Constant <value_ints = [1]> () s = Constant <value_ints = "
       "[1, 1]> () w = Reshape(one, s) [n] y = Gemm <alpha = 1e30> (w, w) }");
-  auto graph = RunnableGraph(model);
+  auto graph = RunnableGraph(model, DefaultEnvironment());
   ASSERT_TRUE(graph.ok());
   CompileOptions options;
-  options.device = &CpuDevice();
-  options.operators = &Operators();
+  options.device = &DefaultEnvironment().cpu();
+  options.operators = &DefaultEnvironment().operators();
   Session session(*std::move(graph), options);
   const auto result = session.Run({{"x", Tensor::Zeros(DType::kInt64, {1, 1})}}, nullptr);
   ASSERT_TRUE(result.ok()) << result.status();

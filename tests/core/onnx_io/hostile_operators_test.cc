@@ -6,10 +6,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "environment/environment.h"
 #include "tests/support/attempt.h"
 #include "tests/support/guard.h"
 #include "tests/support/text_model.h"
-#include "training_info/library.h"
 #include "training_info/validate.h"
 
 namespace onward {
@@ -231,7 +231,7 @@ TEST(HostileType, DeclaredLengthsOfShapes) {
     const Model model =
         TextModel(absl::StrCat("m (float[1, 2, 3] x, int64[", kHuge, "] s) => (y) { ", body, " }"));
     guard.Trying(body);
-    CheckModel(model).status().IgnoreError();
+    CheckModel(model, DefaultEnvironment()).status().IgnoreError();
     EXPECT_LT(guard.GrownBytes(), size_t{64} << 20) << body;
   }
 }
@@ -239,7 +239,7 @@ TEST(HostileType, DeclaredLengthsOfShapes) {
 // Onward's own functions have no schema that would count their inputs. A file may
 // bring a body for them too.
 TEST(HostileCall, OwnFunctionsWithOddInputs) {
-  for (const auto& [key, def] : Functions().all()) {
+  for (const auto& [key, def] : DefaultEnvironment().functions().all()) {
     for (const char* type : {"float", "float[0]", "float[3]", "float[2, 3]", "float[1, 2, 3, 4]",
                              "int64[2, 3]", "float16[2, 3]", "string[2]"}) {
       for (int inputs = 0; inputs < 4; ++inputs) {

@@ -4,12 +4,11 @@
 
 #include <gtest/gtest.h>
 
-#include "core/device/cpu.h"
 #include "core/graph/constant.h"
 #include "core/onnx_io/model.h"
-#include "core/runtime/executor.h"
+#include "core/runtime/session.h"
+#include "environment/environment.h"
 #include "tests/support/text_model.h"
-#include "training_info/library.h"
 #include "training_info/lower.h"
 
 namespace onward {
@@ -25,7 +24,8 @@ TEST(Operators, RaisedBodiesKeepTheCallsAttributes) {
   node.attributes["axes"] = std::vector<int64_t>{2};
   const ValueType type = ValueType::Of(DType::kFloat, Shape{2, 3, 4});
   const InputFact fact{&type, nullptr};
-  auto body = Operators().FunctionBody(node, {&fact, 1}, {{"", kCanonicalOpset}});
+  auto body =
+      DefaultEnvironment().operators().FunctionBody(node, {&fact, 1}, {{"", kCanonicalOpset}});
   ASSERT_TRUE(body.ok()) << body.status();
   ASSERT_TRUE(body->has_value());
   int reductions = 0;
@@ -51,7 +51,7 @@ TEST(Operators, UntypedInputsGiveUntypedOutputs) {
   node.inputs = {"x"};
   node.outputs = {"y"};
   const InputFact unknown{};
-  auto types = Operators().Infer(node, {&unknown, 1}, {{"", kCanonicalOpset}});
+  auto types = DefaultEnvironment().operators().Infer(node, {&unknown, 1}, {{"", kCanonicalOpset}});
   ASSERT_TRUE(types.ok()) << types.status();
   EXPECT_EQ((*types)[0].dtype, DType::kUndefined);
 }
@@ -64,8 +64,8 @@ std::vector<double> RaisedResult(const std::string& text, const TensorMap& feeds
   EXPECT_TRUE(raised.ok()) << raised.status();
   if (!raised.ok()) return {};
   CompileOptions options;
-  options.device = &CpuDevice();
-  options.operators = &Operators();
+  options.device = &DefaultEnvironment().cpu();
+  options.operators = &DefaultEnvironment().operators();
   auto values = Session(*raised, options).Run(feeds, nullptr);
   EXPECT_TRUE(values.ok()) << values.status();
   return values.ok() ? Values(values->at("y")) : std::vector<double>();
@@ -87,13 +87,6 @@ TEST(Operators, OldSlopesOfPReluGoAlongTheChannels) {
                             { r = Neg(x) y = PRelu(r, s) })",
                          {{"x", Floats({1, 2, 3}, {1, -2, 3, -4, 5, 6})}, {"s", Floats({2, 3})}}),
             (std::vector<double>{-2, 2, -6, 4, -15, -18}));
-}
-
-TEST(Operators, ModelsOfSequencesAreRefusedByName) {
-  auto graph =
-      RunnableGraph(TextModel("g (seq(float[2]) s) => (seq(float[2]) t) { t = Identity(s) }"));
-  ASSERT_EQ(graph.status().code(), absl::StatusCode::kUnimplemented) << graph.status();
-  EXPECT_NE(graph.status().message().find("'s' is no tensor"), std::string::npos) << graph.status();
 }
 
 }  // namespace

@@ -9,11 +9,10 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "core/device/cpu.h"
 #include "core/graph/builder.h"
-#include "core/runtime/executor.h"
+#include "core/runtime/session.h"
+#include "environment/environment.h"
 #include "tests/support/text_model.h"
-#include "training_info/library.h"
 #include "training_info/lower.h"
 
 namespace onward {
@@ -73,7 +72,7 @@ struct Case {
 Case GraphOf(const Row& row) {
   Case c;
   c.graph.opsets = {{"", kCanonicalOpset}, {std::string(kOnwardDomain), 1}};
-  GraphBuilder b(&c.graph, &Operators());
+  GraphBuilder b(&c.graph, &DefaultEnvironment().operators());
   Shape y = row.q;
   y[y.rank() - 1] = row.v[row.v.rank() - 1];
   const Expr dy = Declared(b, "dy", Wave(y, 7), row.permuted, &c.feeds);
@@ -100,8 +99,8 @@ Case GraphOf(const Row& row) {
 
 TensorMap Evaluate(const Graph& graph, const TensorMap& feeds, std::string* plan) {
   CompileOptions options;
-  options.device = &CpuDevice();
-  options.operators = &Operators();
+  options.device = &DefaultEnvironment().cpu();
+  options.operators = &DefaultEnvironment().operators();
   Session session(graph, options);
   auto values = session.Run(feeds, nullptr);
   EXPECT_TRUE(values.ok()) << values.status();
@@ -127,7 +126,7 @@ class AttentionKernel : public testing::TestWithParam<Row> {};
 
 TEST_P(AttentionKernel, AgreesWithTheBody) {
   const Case c = GraphOf(GetParam());
-  auto inlined = InlineOwnFunctions(c.graph);
+  auto inlined = InlineOwnFunctions(c.graph, DefaultEnvironment());
   ASSERT_TRUE(inlined.ok()) << inlined.status();
   std::string plan, plain;
   const TensorMap actual = Evaluate(c.graph, c.feeds, &plan);
@@ -217,7 +216,7 @@ TEST_P(StandardAttention, AgreesWithTheBody) {
   const Row& row = GetParam();
   Graph graph;
   graph.opsets = {{"", kCanonicalOpset}};
-  GraphBuilder b(&graph, &Operators());
+  GraphBuilder b(&graph, &DefaultEnvironment().operators());
   TensorMap feeds;
   std::vector<Expr> inputs = {Declared(b, "q", Wave(row.q, 0), row.permuted, &feeds),
                               Declared(b, "k", Wave(row.k, 1), row.permuted, &feeds),

@@ -12,15 +12,14 @@
 #include <string>
 #include <vector>
 
-#include "core/device/cpu.h"
 #include "core/graph/infer.h"
 #include "core/graph/inline.h"
 #include "core/onnx_io/model.h"
 #include "core/runtime/evaluate.h"
-#include "core/runtime/executor.h"
 #include "core/runtime/fuse.h"
+#include "core/runtime/session.h"
+#include "environment/environment.h"
 #include "tests/support/text_model.h"
-#include "training_info/library.h"
 #include "training_info/lower.h"
 
 namespace onward {
@@ -44,7 +43,7 @@ Tensor Random(const Shape& shape, uint64_t seed) {
 // Inputs other than x, z, q and k stand for weights: they become initializers
 // with random values.
 Graph GraphOf(const std::string& text) {
-  auto graph = RunnableGraph(TextModel(text));
+  auto graph = RunnableGraph(TextModel(text), DefaultEnvironment());
   EXPECT_TRUE(graph.ok()) << graph.status();
   uint64_t seed = 100;
   std::vector<NamedType> fed;
@@ -65,7 +64,8 @@ Graph GraphOf(const std::string& text) {
 
 // What every node computes by its own kernel; fused operators by their bodies.
 TensorMap OneByOne(const Graph& graph, const TensorMap& feeds) {
-  EvaluateContext context{&CpuDevice(), &Operators(), &graph.opsets, {}};
+  EvaluateContext context{
+      &DefaultEnvironment().cpu(), &DefaultEnvironment().operators(), &graph.opsets, {}};
   TensorMap values = feeds;
   for (const auto& [name, tensor] : graph.initializers) values[name] = tensor;
   std::deque<Node> work(graph.nodes.begin(), graph.nodes.end());
@@ -80,7 +80,7 @@ TensorMap OneByOne(const Graph& graph, const TensorMap& feeds) {
         types[i] = ValueType::Of(in[i].dtype(), in[i].shape());
         if (!node.inputs[i].empty()) facts[i].type = &types[i];
       }
-      auto body = Operators().FunctionBody(node, facts, graph.opsets);
+      auto body = DefaultEnvironment().operators().FunctionBody(node, facts, graph.opsets);
       NameScope names(graph);
       auto nodes = ExpandCall(**body, node, node.outputs[0] + "__", &names);
       EXPECT_TRUE(nodes.ok()) << nodes.status();
@@ -122,8 +122,8 @@ TEST_P(Fusion, JoinsAndAgrees) {
   const Graph graph = GraphOf(GetParam().text);
   const TensorMap feeds = RandomFeeds(graph);
   CompileOptions options;
-  options.device = &CpuDevice();
-  options.operators = &Operators();
+  options.device = &DefaultEnvironment().cpu();
+  options.operators = &DefaultEnvironment().operators();
   for (const auto& [name, tensor] : feeds) options.feeds[name] = {tensor.dtype(), tensor.shape()};
   auto plan = Compile(graph, options);
   ASSERT_TRUE(plan.ok()) << plan.status();
@@ -142,10 +142,10 @@ TEST_P(Fusion, BodiesSayTheSame) {
   const Graph graph = GraphOf(GetParam().text);
   const TensorMap feeds = RandomFeeds(graph), expected = OneByOne(graph, feeds);
   Graph joined = graph;
-  ASSERT_TRUE(InferTypes(&joined, Operators()).ok());
+  ASSERT_TRUE(InferTypes(&joined, DefaultEnvironment().operators()).ok());
   FuseFollowers({}, &joined);
   FuseBatchNormalization({}, &joined);
-  UpdateRowsOnly({}, &joined);
+  UpdateRowsOnly({}, DefaultEnvironment().operators(), &joined);
   JoinPads({}, &joined);
   const TensorMap values = OneByOne(joined, feeds);
   TensorMap results;

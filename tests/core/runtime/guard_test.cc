@@ -11,7 +11,8 @@
 
 #include "core/device/cpu.h"
 #include "core/onnx_io/proto.h"
-#include "core/runtime/executor.h"
+#include "core/runtime/session.h"
+#include "environment/environment.h"
 #include "onnx/onnx_pb.h"
 #include "tests/support/allocations.h"
 #include "tests/support/text_model.h"
@@ -60,7 +61,7 @@ class Guard : public testing::TestWithParam<Row> {};
 
 TEST_P(Guard, CostsWhatItDid) {
   const Row& row = GetParam();
-  auto trainable = MakeTrainable(WithWeights(row.text), AuthorOptions());
+  auto trainable = MakeTrainable(WithWeights(row.text), AuthorOptions(), DefaultEnvironment());
   ASSERT_TRUE(trainable.ok()) << trainable.status();
   auto training = Open(std::move(trainable->model));
   Tensor x(DType::kFloat, row.input);

@@ -14,11 +14,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/parallel.h"
-#include "core/device/cpu.h"
 #include "core/onnx_io/model.h"
-#include "core/runtime/executor.h"
+#include "core/runtime/session.h"
+#include "environment/environment.h"
 #include "tests/support/text_model.h"
-#include "training_info/library.h"
 #include "training_info/lower.h"
 
 namespace onward {
@@ -178,7 +177,7 @@ struct Problem {
   TensorMap values;  // of all inputs
 
   explicit Problem(const std::string& text) {
-    auto made = RunnableGraph(TextModel(text));
+    auto made = RunnableGraph(TextModel(text), DefaultEnvironment());
     EXPECT_TRUE(made.ok()) << made.status();
     graph = *std::move(made);
     uint64_t seed = 7;
@@ -187,7 +186,9 @@ struct Problem {
     }
   }
 
-  std::vector<std::vector<double>> Run(const std::string& step, bool wide) const {
+  std::vector<std::vector<double>> Run(
+      const std::string& step, bool wide,
+      const Environment& environment = DefaultEnvironment()) const {
     Graph g = graph;
     g.types.clear();
     TensorMap feeds;
@@ -205,8 +206,8 @@ struct Problem {
     for (NamedType& out : g.outputs) out.type = {};
     if (wide) WidenConstants(&g);
     CompileOptions options;
-    options.device = &CpuDevice();
-    options.operators = &Operators();
+    options.device = &environment.cpu();
+    options.operators = &environment.operators();
     std::vector<std::string> names;
     for (const NamedType& out : graph.outputs) names.push_back(out.name);
     Session session(std::move(g), options);
@@ -284,10 +285,7 @@ int ExpectNans(const Results& actual, const Results& expected,
 
 class NanInFusedSteps : public testing::TestWithParam<Row> {
  protected:
-  void TearDown() override {
-    SetThreads(threads_);
-    UseExactConvolutions(false);
-  }
+  void TearDown() override { SetThreads(threads_); }
   const int threads_ = Threads();
 };
 
@@ -295,6 +293,8 @@ TEST_P(NanInFusedSteps, Show) {
   const Row& row = GetParam();
   Problem problem(row.text);
   const Results usual = problem.Run("", /*wide=*/true);
+  const std::unique_ptr<const Environment> exactly =
+      *Environment::Make({.exact_convolutions = true});
   int nans = 0;
   for (auto& [name, tensor] : problem.values) {
     for (const int64_t at : std::set<int64_t>{0, tensor.elements() / 2, tensor.elements() - 1}) {
@@ -307,8 +307,8 @@ TEST_P(NanInFusedSteps, Show) {
         SetThreads(threads);
         for (const bool exact : {false, true}) {
           SCOPED_TRACE(absl::StrCat(threads, " threads", exact ? ", exact" : ""));
-          UseExactConvolutions(exact);
-          nans += ExpectNans(problem.Run(row.step, /*wide=*/false), expected, depends,
+          const Environment& environment = exact ? *exactly : DefaultEnvironment();
+          nans += ExpectNans(problem.Run(row.step, /*wide=*/false, environment), expected, depends,
                              row.winograd && !exact);
           if (HasFailure()) return;
         }

@@ -5,19 +5,14 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "core/device/cpu.h"
-#include "core/runtime/executor.h"
+#include "core/runtime/session.h"
+#include "environment/environment.h"
 #include "tests/support/text_model.h"
 
 namespace onward {
 namespace {
 
 constexpr int kLayers = 8;
-
-struct LimitGuard {
-  explicit LimitGuard(size_t bytes) { SetMemoryLimit(bytes); }
-  ~LimitGuard() { SetMemoryLimit(0); }
-};
 
 // x -> 8 x (MatMul, Tanh, Dropout) -> sum; one step of descent by the weights.
 Model DeepModel() {
@@ -61,14 +56,15 @@ Tensor Input() {
 }
 
 struct Outcome {
+  std::unique_ptr<const Environment> environment;
   size_t arena = 0, steps = 0;
   std::unique_ptr<TrainingModel> model;
 };
 
 Outcome ThreeSteps(size_t limit) {
-  const LimitGuard guard(limit);
   Outcome out;
-  out.model = Open(DeepModel());
+  out.environment = *Environment::Make({.memory_limit = limit});
+  out.model = Open(DeepModel(), *out.environment);
   const TensorMap feeds = {{"x", Input()}};
   auto executor = out.model->PrepareStep(0, feeds, {"loss"});
   EXPECT_TRUE(executor.ok()) << executor.status();
@@ -94,8 +90,8 @@ TEST(Recompute, GivesTheSameBits) {
 }
 
 TEST(Recompute, SaysWhatWouldBeNeeded) {
-  const LimitGuard guard(20000);
-  auto model = Open(DeepModel());
+  const std::unique_ptr<const Environment> small = *Environment::Make({.memory_limit = 20000});
+  auto model = Open(DeepModel(), *small);
   auto step = model->Step({{"x", Input()}}, {"loss"});
   ASSERT_FALSE(step.ok());
   EXPECT_EQ(step.status().code(), absl::StatusCode::kResourceExhausted);

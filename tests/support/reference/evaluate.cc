@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/graph/function_library.h"
-#include "training_info/library.h"
+#include "environment/environment.h"
 
 namespace onward::reference {
 namespace {
@@ -29,7 +29,8 @@ Arrays EvaluateBody(const Node& call, const Arrays& inputs) {
     types[i] = ValueType::Of(inputs[i].dtype, inputs[i].shape);
     facts[i].type = &types[i];
   }
-  auto body = Functions().Instantiate(call, facts, &Operators(), kCanonicalOpset);
+  auto body = DefaultEnvironment().functions().Instantiate(
+      call, facts, &DefaultEnvironment().operators(), kCanonicalOpset);
   if (!body.ok()) throw NotDefined(body.status().ToString());
   std::map<std::string, Array> values;
   for (size_t i = 0; i < inputs.size(); ++i) values[body->inputs[i].name] = inputs[i];
@@ -51,7 +52,8 @@ Arrays EvaluateBody(const Node& call, const Arrays& inputs) {
 
 Arrays Evaluate(const Node& node, const Arrays& inputs) {
   Arrays results;
-  if (Functions().Find(node) != nullptr && Functions().Find(node)->body) {
+  if (DefaultEnvironment().functions().Find(node) != nullptr &&
+      DefaultEnvironment().functions().Find(node)->body) {
     results = EvaluateBody(node, inputs);
   } else {
     const Function* function = Find(node.op_type);

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/runtime/control/body.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/status.h"
+#include "core/graph/infer.h"
+#include "core/tensor/elements.h"
+
+namespace onward {
+
+Body::Body(const Control& control, int which)
+    : control_(control),
+      body_(control.bodies[which]),
+      own_inputs_(static_cast<int>(body_.graph->inputs.size() - body_.captured.size())),
+      program_(body_.graph, control.options) {}
+
+absl::StatusOr<absl::Span<const Value>> Body::Run(absl::Span<const Value* const> own,
+                                                  const ValueCall& call,
+                                                  const RunOptions& options) {
+  given_.assign(own.begin(), own.end());
+  for (int at : body_.captured) given_.push_back(call.inputs[at]);
+  return program_.Run(given_, nullptr, options);
+}
+
+ValueType Body::OutputType(int i, absl::Span<const Value* const> own, const ValueCall& call) const {
+  Graph graph = *body_.graph;
+  for (size_t k = 0; k < graph.inputs.size(); ++k) {
+    const Value* value = k < own.size() ? own[k] : call.inputs[body_.captured[k - own.size()]];
+    if (value != nullptr) graph.inputs[k].type = value->type();
+  }
+  const NamedType declared = graph.outputs[i];
+  // Where inference fails, the declaration is what is known.
+  if (!InferKnownTypes(&graph, *control_.options.operators).ok()) return declared.type;
+  return graph.outputs[i].type;
+}
+
+void SetIteration(const RunOptions& options, int64_t iteration, RunOptions* run) {
+  run->random.seed =
+      options.random.seed ^ (0x9e3779b97f4a7c15u * static_cast<uint64_t>(iteration + 1));
+  run->writer = nullptr;
+}
+
+CarriedValues::CarriedValues(absl::Span<const Value* const> initial)
+    : now_(initial.size()), next_(initial.size()) {
+  for (size_t i = 0; i < initial.size(); ++i) {
+    if (initial[i] != nullptr) now_[i].value = *initial[i];
+  }
+}
+
+void CarriedValues::Leave(size_t i, const Value& value) {
+  Slot& slot = next_[i];
+  const Tensor* from = value.tensor();
+  Tensor* to = slot.value.tensor();
+  if (from != nullptr && to != nullptr && slot.own && from->dtype() != DType::kString &&
+      to->dtype() == from->dtype() && to->shape() == from->shape()) {
+    std::memcpy(to->raw(), from->raw(), from->bytes());
+    return;
+  }
+  slot.value = value.Owned();
+  slot.own = from != nullptr && slot.value.tensor()->raw() != from->raw();
+}
+
+absl::Status StackedOutput::Grow(int64_t capacity) {
+  Shape shape = stacked_.shape();
+  shape[0] = capacity;
+  const auto elements = CheckedElements(shape.dims());
+  if (!elements.ok() || TensorBytes(stacked_.dtype(), shape) > limit_) {
+    return absl::ResourceExhaustedError("the stacked results do not fit into memory");
+  }
+  Tensor grown(stacked_.dtype(), shape);
+  const int64_t each = capacity == 0 ? 0 : grown.elements() / capacity;
+  CopyElements(stacked_, 0, count_ * each, &grown, 0);
+  stacked_ = std::move(grown);
+  capacity_ = capacity;
+  return absl::OkStatus();
+}
+
+absl::Status StackedOutput::Add(const Value& value) {
+  const Tensor* t = value.tensor();
+  if (t == nullptr) {
+    return absl::InvalidArgumentError(absl::StrCat("it is ", value.ToString(), ", not a tensor"));
+  }
+  ONWARD_RETURN_IF_ERROR(CheckWholeBytes(t->dtype(), "it"));
+  if (count_ == 0) {
+    Shape shape = {0};
+    for (int64_t d : t->shape()) shape.push_back(d);
+    stacked_ = Tensor(t->dtype(), shape);
+  }
+  const Shape one(stacked_.shape().dims().subspan(1));
+  if (t->dtype() != stacked_.dtype() || t->shape() != one) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("it is ", value.ToString(), " in iteration ", count_, ", but was ",
+                     ValueType::Of(stacked_.dtype(), one).ToString(), " before"));
+  }
+  constexpr int64_t kFirst = 16, kMostAtOnce = 1 << 20;
+  if (count_ == capacity_) {
+    const bool known = expected_ > count_ && expected_ <= kMostAtOnce;
+    ONWARD_RETURN_IF_ERROR(Grow(known && count_ == 0 ? expected_ : std::max(kFirst, 2 * count_)));
+  }
+  CopyElements(*t, 0, t->elements(), &stacked_, count_ * t->elements());
+  ++count_;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Tensor> StackedOutput::Take(absl::FunctionRef<ValueType()> otherwise) {
+  if (count_ == 0) {
+    const ValueType type = otherwise();
+    if (!type.is_tensor() || !type.known()) {
+      return absl::InvalidArgumentError("its type is not known, and no iteration has run");
+    }
+    Shape shape = {0};
+    for (const Dim& d : type.dims) shape.push_back(std::max<int64_t>(d.value, 0));
+    return Tensor(type.dtype, shape);
+  }
+  Shape shape = stacked_.shape();
+  shape[0] = count_;
+  Tensor whole = stacked_;
+  return Tensor(whole.dtype(), shape, whole.raw(), std::make_shared<Tensor>(whole));
+}
+
+absl::StatusOr<Tensor> MoveAxis(const Tensor& tensor, int from, int to) {
+  if (from == to) return tensor;
+  ONWARD_RETURN_IF_ERROR(CheckWholeBytes(tensor.dtype(), "what is scanned"));
+  // Seen as [outer, a, b, inner], axes a and b (one of them the moved one) change places.
+  const Shape& shape = tensor.shape();
+  const bool forward = from < to;
+  const int64_t outer = shape.elements(0, std::min(from, to)),
+                a = forward ? shape[from] : shape.elements(to, from),
+                b = forward ? shape.elements(from + 1, to + 1) : shape[from],
+                inner = shape.elements(std::max(from, to) + 1, shape.rank());
+  std::vector<int64_t> dims(shape.begin(), shape.end());
+  const int64_t moved = dims[from];
+  dims.erase(dims.begin() + from);
+  dims.insert(dims.begin() + to, moved);
+  Tensor out(tensor.dtype(), Shape(absl::MakeConstSpan(dims)));
+  for (int64_t o = 0; o < outer; ++o) {
+    for (int64_t i = 0; i < a; ++i) {
+      for (int64_t j = 0; j < b; ++j) {
+        CopyElements(tensor, ((o * a + i) * b + j) * inner, inner, &out,
+                     ((o * b + j) * a + i) * inner);
+      }
+    }
+  }
+  return out;
+}
+
+absl::StatusOr<bool> AsBool(const Node& node, const Value& value, const char* what) {
+  const Tensor* t = value.tensor();
+  if (t == nullptr || t->dtype() != DType::kBool || t->elements() != 1) {
+    return NodeError(node, absl::StrCat(what, " must be one bool, got ", value.ToString()));
+  }
+  return *t->data<bool>();
+}
+
+absl::StatusOr<int64_t> AsInt(const Node& node, const Value& value, const char* what) {
+  const Tensor* t = value.tensor();
+  if (t == nullptr || t->dtype() != DType::kInt64 || t->elements() != 1) {
+    return NodeError(node, absl::StrCat(what, " must be one int64, got ", value.ToString()));
+  }
+  return *t->data<int64_t>();
+}
+
+}  // namespace onward

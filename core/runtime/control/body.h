@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// A body that runs again and again: what it is called with and what it leaves.
+#ifndef ONWARD_CORE_RUNTIME_CONTROL_BODY_H_
+#define ONWARD_CORE_RUNTIME_CONTROL_BODY_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "core/runtime/control/control.h"
+#include "core/runtime/program.h"
+
+namespace onward {
+
+class Body {
+ public:
+  Body(const Control& control, int which);
+
+  int inputs() const { return own_inputs_; }  // without the captured ones
+  int outputs() const { return static_cast<int>(graph().outputs.size()); }
+  const Graph& graph() const { return *body_.graph; }
+
+  // Runs on `own` inputs and on what the step's call brings along.
+  absl::StatusOr<absl::Span<const Value>> Run(absl::Span<const Value* const> own,
+                                              const ValueCall& call, const RunOptions& options);
+  // The type of output `i` as far as it can be told without running.
+  ValueType OutputType(int i, absl::Span<const Value* const> own, const ValueCall& call) const;
+
+ private:
+  const Control& control_;
+  const Control::Body& body_;
+  int own_inputs_;
+  Program program_;
+  std::vector<const Value*> given_;
+};
+
+// What an iteration runs with: its draws differ from those of the others.
+void SetIteration(const RunOptions& options, int64_t iteration, RunOptions* run);
+
+// Values that one iteration leaves to the next: copies, since the body's memory is used again.
+class CarriedValues {
+ public:
+  explicit CarriedValues(absl::Span<const Value* const> initial);
+  size_t size() const { return now_.size(); }
+  const Value& operator[](size_t i) const { return now_[i].value; }
+  void Leave(size_t i, const Value& value);  // for the next iteration
+  void Advance() { now_.swap(next_); }
+
+ private:
+  struct Slot {
+    Value value;
+    bool own = false;  // memory that nobody else sees
+  };
+  std::vector<Slot> now_, next_;
+};
+
+// Equal tensors, one from each iteration, stacked along a new first axis.
+class StackedOutput {
+ public:
+  // `expected`: how many will come, if known (otherwise -1); `limit`: bytes there may be.
+  StackedOutput(int64_t expected, size_t limit) : expected_(expected), limit_(limit) {}
+  absl::Status Add(const Value& value);
+  // `otherwise`: the type of one where there was none; what is unknown of it counts as 0.
+  absl::StatusOr<Tensor> Take(absl::FunctionRef<ValueType()> otherwise);
+
+ private:
+  absl::Status Grow(int64_t capacity);
+
+  int64_t expected_;
+  size_t limit_;
+  Tensor stacked_;  // of `capacity` along the first axis
+  int64_t count_ = 0, capacity_ = 0;
+};
+
+// The same elements with axis `from` moved to place `to`.
+absl::StatusOr<Tensor> MoveAxis(const Tensor& tensor, int from, int to);
+
+// A scalar of type bool or int64 in whatever shape it came.
+absl::StatusOr<bool> AsBool(const Node& node, const Value& value, const char* what);
+absl::StatusOr<int64_t> AsInt(const Node& node, const Value& value, const char* what);
+
+}  // namespace onward
+
+#endif  // ONWARD_CORE_RUNTIME_CONTROL_BODY_H_

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// Loop: a body run up to M times, and as long as a condition holds.
+//   inputs   M (optional), cond (optional), v_0 ...
+//   body     (iteration, cond, v ...) -> (cond, v ..., scanned ...)
+//   outputs  v ..., scanned ... stacked along a new first axis
+#include <limits>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/status.h"
+#include "core/runtime/control/body.h"
+
+namespace onward {
+namespace {
+
+// Exporters declare the iteration and the condition as scalars or as vectors of one.
+Shape DeclaredShape(const Graph& body, int input) {
+  return body.inputs[input].type.rank() == 1 ? Shape{1} : Shape{};
+}
+
+class Loop : public ControlFlow {
+ public:
+  explicit Loop(const Control& control)
+      : node_(control.node), limit_(control.options.device->memory_limit()), body_(control, 0) {
+    if (body_.inputs() < kFirstState) return;
+    iteration_ = Tensor(DType::kInt64, DeclaredShape(body_.graph(), 0));
+    condition_ = Tensor(DType::kBool, DeclaredShape(body_.graph(), 1));
+  }
+
+  absl::Status Run(const ValueCall& call, const RunOptions& options) override {
+    const int states = static_cast<int>(node_.inputs.size()) - kFirstState;
+    const int scanned = body_.outputs() - 1 - states;
+    if (states < 0 || scanned < 0 || body_.inputs() != kFirstState + states ||
+        static_cast<int>(call.outputs.size()) > states + scanned) {
+      return NodeError(
+          node_, absl::StrCat("has ", node_.inputs.size(), " inputs and ", call.outputs.size(),
+                              " outputs, its body ", body_.inputs(), " and ", body_.outputs()));
+    }
+    int64_t most = std::numeric_limits<int64_t>::max();
+    bool condition = true;
+    if (call.inputs[0] != nullptr) {
+      ONWARD_ASSIGN_OR_RETURN(most, AsInt(node_, *call.inputs[0], "the number of iterations"));
+    }
+    if (call.inputs[1] != nullptr) {
+      ONWARD_ASSIGN_OR_RETURN(condition, AsBool(node_, *call.inputs[1], "its condition"));
+    }
+    CarriedValues carried(call.inputs.subspan(kFirstState, states));
+    std::vector<StackedOutput> stacks(scanned,
+                                      StackedOutput(call.inputs[0] == nullptr ? -1 : most, limit_));
+    std::vector<const Value*> own(body_.inputs());
+    RunOptions run = options;
+    for (int64_t i = 0; i < most && condition; ++i) {
+      // A body may have no step that asks.
+      if (options.cancel != nullptr && options.cancel->load(std::memory_order_relaxed)) {
+        return absl::CancelledError("stopped");
+      }
+      PointAt(i, condition, carried, &own);
+      SetIteration(options, i, &run);
+      ONWARD_ASSIGN_OR_RETURN(absl::Span<const Value> results, body_.Run(own, call, run));
+      ONWARD_ASSIGN_OR_RETURN(condition,
+                              AsBool(node_, results[0], "the condition that its body leaves"));
+      for (int k = 0; k < states; ++k) carried.Leave(k, results[1 + k]);
+      for (int k = 0; k < scanned; ++k) {
+        if (absl::Status s = stacks[k].Add(results[1 + states + k]); !s.ok()) {
+          return ScanError(k, s);
+        }
+      }
+      carried.Advance();
+    }
+    for (int k = 0; k < static_cast<int>(call.outputs.size()); ++k) {
+      if (call.outputs[k] == nullptr) continue;
+      if (k < states) {
+        *call.outputs[k] = carried[k].Owned();
+        continue;
+      }
+      PointAt(0, condition, carried, &own);
+      absl::StatusOr<Tensor> stacked =
+          stacks[k - states].Take([&] { return body_.OutputType(1 + k, own, call); });
+      if (!stacked.ok()) return ScanError(k - states, stacked.status());
+      *call.outputs[k] = *std::move(stacked);
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  static constexpr int kFirstState = 2;
+
+  absl::Status ScanError(int k, const absl::Status& status) const {
+    return Annotate(status, absl::StrCat(node_.Describe(), ": scan output ", k));
+  }
+
+  void PointAt(int64_t iteration, bool condition, const CarriedValues& carried,
+               std::vector<const Value*>* own) {
+    *iteration_.tensor()->data<int64_t>() = iteration;
+    *condition_.tensor()->data<bool>() = condition;
+    (*own)[0] = &iteration_;
+    (*own)[1] = &condition_;
+    for (size_t k = 0; k < carried.size(); ++k) (*own)[kFirstState + k] = &carried[k];
+  }
+
+  const Node& node_;
+  const size_t limit_;
+  Body body_;
+  Value iteration_, condition_;
+};
+
+}  // namespace
+
+std::unique_ptr<ControlFlow> MakeLoop(const Control& control) {
+  return std::make_unique<Loop>(control);
+}
+
+}  // namespace onward

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// All that is known by name: operators, functions with their traits, gradient rules, and the
+// device with its kernels. An Environment is made once, is const from then on, and is handed
+// down to whatever reads, differentiates or runs a model; two in one process do not meet.
+#ifndef ONWARD_ENVIRONMENT_ENVIRONMENT_H_
+#define ONWARD_ENVIRONMENT_ENVIRONMENT_H_
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "autograd/rule.h"
+#include "core/device/kernel.h"
+#include "core/graph/function_library.h"
+#include "core/graph/operator_set.h"
+
+namespace onward {
+
+struct EnvironmentOptions {
+  bool exact_convolutions = false;        // CpuOptions
+  size_t memory_limit = 0;                // CpuOptions
+  std::vector<std::string> plugins = {};  // shared libraries (onward/plugin.h), in order
+};
+
+class Environment {
+ public:
+  // Errors are those of plugins.
+  static absl::StatusOr<std::unique_ptr<const Environment>> Make(const EnvironmentOptions& options);
+
+  Environment(const Environment&) = delete;
+  Environment& operator=(const Environment&) = delete;
+
+  // What gradients and optimizers call, and what plugins add.
+  const FunctionLibrary& functions() const { return functions_; }
+  // The standard's operators and those functions.
+  const OperatorSet& operators() const { return *operators_; }
+  const RuleTable& rules() const { return rules_; }
+  const Device& cpu() const { return *cpu_; }
+
+ private:
+  Environment() = default;
+
+  FunctionLibrary functions_;
+  RuleTable rules_;
+  std::unique_ptr<const OperatorSet> operators_;  // refers to functions_
+  std::unique_ptr<const Device> cpu_;
+};
+
+// What Onward knows by itself, for programs that ask for nothing else. Never ends.
+const Environment& DefaultEnvironment();
+
+}  // namespace onward
+
+#endif  // ONWARD_ENVIRONMENT_ENVIRONMENT_H_
