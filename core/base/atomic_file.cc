@@ -238,7 +238,7 @@ absl::Status AtomicFile::WriteZeros(int64_t bytes) {
   return absl::OkStatus();
 }
 
-absl::Status AtomicFile::Flush() {
+absl::Status AtomicFile::FlushBytes() {
   // A hole at the end is none yet.
   if (lseek(fd_, 0, SEEK_END) < size_ && ftruncate(fd_, size_) != 0) return Error("write");
   // Some file systems have nothing to flush and say so.
@@ -249,6 +249,11 @@ absl::Status AtomicFile::Flush() {
     return absl::DataLossError(absl::StrCat(
         "'", path_, "' was not written completely: ", info.st_size, " of ", size_, " bytes"));
   }
+  return absl::OkStatus();
+}
+
+absl::Status AtomicFile::Flush() {
+  ONWARD_RETURN_IF_ERROR(FlushBytes());
   FlushFolder(FolderOf(target_));
   return absl::OkStatus();
 }
@@ -256,7 +261,7 @@ absl::Status AtomicFile::Flush() {
 std::string AtomicFile::name() const { return fs::path(temporary_).filename().string(); }
 
 absl::Status AtomicFile::Commit() {
-  ONWARD_RETURN_IF_ERROR(Flush());
+  ONWARD_RETURN_IF_ERROR(FlushBytes());
   if (rename(temporary_.c_str(), target_.c_str()) != 0) return Error("replace");
   temporary_.clear();
   FlushFolder(FolderOf(target_));

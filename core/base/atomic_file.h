@@ -54,6 +54,7 @@ class AtomicFile {
  private:
   AtomicFile(std::string path, std::string target);
   absl::Status OpenFresh(const std::string& prefix, absl::string_view ending);
+  absl::Status FlushBytes();
   absl::Status Error(absl::string_view what) const;
 
   std::string path_;       // as the caller wrote it, for messages
