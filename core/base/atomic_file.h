@@ -62,6 +62,7 @@ class AtomicFile {
   std::string temporary_;  // "" once nothing is there to remove
   int fd_ = -1;            // locked while this object lives: whoever sweeps leaves it alone
   int64_t size_ = 0;
+  bool ends_in_hole_ = false;
 };
 
 // "NAME.data-" for a file NAME.
