@@ -271,7 +271,9 @@ absl::StatusOr<TensorMap> TrainingModel::Infer(const TensorMap& feeds) {
 }
 
 absl::StatusOr<Model> TrainingModel::Export() const {
-  const auto lent = std::make_shared<Variables>(variables_);
+  // One lease for all that share the present memory: it ends with the last of them.
+  std::shared_ptr<Variables> lent = lent_.lock();
+  if (lent == nullptr) lent = std::make_shared<Variables>(variables_);
   Variables shown;
   for (auto& [name, tensor] : *lent) {
     shown.emplace(name, Tensor(tensor.dtype(), tensor.shape(), tensor.raw(), lent));

@@ -110,7 +110,7 @@ class TrainingModel {
   std::vector<Graph> lowered_;
   Variables variables_;
   Variables originals_;  // the file's values of variables that no initialization computes
-  mutable std::weak_ptr<const Variables> lent_;
+  mutable std::weak_ptr<Variables> lent_;
   const Executor* writer_ = nullptr;  // RunOptions::writer
   RandomState random_;
   std::map<std::pair<int, std::vector<std::string>>, std::unique_ptr<Program>> programs_;

@@ -171,7 +171,8 @@ AtomicFile::AtomicFile(AtomicFile&& other) noexcept
       target_(std::move(other.target_)),
       temporary_(std::exchange(other.temporary_, "")),
       fd_(std::exchange(other.fd_, -1)),
-      size_(other.size_) {}
+      size_(other.size_),
+      ends_in_hole_(other.ends_in_hole_) {}
 
 AtomicFile::~AtomicFile() {
   if (!temporary_.empty()) unlink(temporary_.c_str());
@@ -228,6 +229,7 @@ absl::Status AtomicFile::Write(absl::string_view bytes) {
     }
     bytes.remove_prefix(static_cast<size_t>(n));
     size_ += n;
+    ends_in_hole_ = false;
   }
   return absl::OkStatus();
 }
@@ -235,12 +237,13 @@ absl::Status AtomicFile::Write(absl::string_view bytes) {
 absl::Status AtomicFile::WriteZeros(int64_t bytes) {
   if (lseek(fd_, bytes, SEEK_CUR) < 0) return Error("write");
   size_ += bytes;
+  ends_in_hole_ = bytes > 0 || ends_in_hole_;
   return absl::OkStatus();
 }
 
-absl::Status AtomicFile::Flush() {
+absl::Status AtomicFile::FlushBytes() {
   // A hole at the end is none yet.
-  if (lseek(fd_, 0, SEEK_END) < size_ && ftruncate(fd_, size_) != 0) return Error("write");
+  if (ends_in_hole_ && ftruncate(fd_, size_) != 0) return Error("write");
   // Some file systems have nothing to flush and say so.
   if (fsync(fd_) != 0 && errno != EINVAL) return Error("flush");
   struct stat info;
@@ -249,6 +252,11 @@ absl::Status AtomicFile::Flush() {
     return absl::DataLossError(absl::StrCat(
         "'", path_, "' was not written completely: ", info.st_size, " of ", size_, " bytes"));
   }
+  return absl::OkStatus();
+}
+
+absl::Status AtomicFile::Flush() {
+  ONWARD_RETURN_IF_ERROR(FlushBytes());
   FlushFolder(FolderOf(target_));
   return absl::OkStatus();
 }
@@ -256,7 +264,7 @@ absl::Status AtomicFile::Flush() {
 std::string AtomicFile::name() const { return fs::path(temporary_).filename().string(); }
 
 absl::Status AtomicFile::Commit() {
-  ONWARD_RETURN_IF_ERROR(Flush());
+  ONWARD_RETURN_IF_ERROR(FlushBytes());
   if (rename(temporary_.c_str(), target_.c_str()) != 0) return Error("replace");
   temporary_.clear();
   FlushFolder(FolderOf(target_));

@@ -54,6 +54,7 @@ class AtomicFile {
  private:
   AtomicFile(std::string path, std::string target);
   absl::Status OpenFresh(const std::string& prefix, absl::string_view ending);
+  absl::Status FlushBytes();
   absl::Status Error(absl::string_view what) const;
 
   std::string path_;       // as the caller wrote it, for messages
@@ -61,6 +62,7 @@ class AtomicFile {
   std::string temporary_;  // "" once nothing is there to remove
   int fd_ = -1;            // locked while this object lives: whoever sweeps leaves it alone
   int64_t size_ = 0;
+  bool ends_in_hole_ = false;
 };
 
 // "NAME.data-" for a file NAME.

@@ -284,6 +284,12 @@ TEST(TrainingInfo, StepsChangeNothingThatWasReadOrExported) {
   model->variables().at("W").data<float>()[0] = 9;
   EXPECT_EQ(FirstOf(before), 0);
   EXPECT_EQ(FirstOf(*model->Export()), 9);
+  // Two at once, of which one is gone before the step.
+  const Model kept = *model->Export();
+  EXPECT_TRUE(model->Export().ok());
+  ASSERT_TRUE(model->Step(ones).ok());
+  EXPECT_EQ(FirstOf(kept), 9);
+  EXPECT_EQ(ValueOf(*model, "W")[0], 10);
 }
 
 }  // namespace
