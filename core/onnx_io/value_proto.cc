@@ -122,11 +122,10 @@ absl::StatusOr<Value> SparseValueFromProto(const onnx::SparseTensorProto& proto,
   const int rank = sparse.indices.shape().rank();
   const bool by_axis = rank == 2 && sparse.indices.shape()[1] == sparse.shape.rank();
   if (sparse.indices.dtype() != DType::kInt64 || (rank != 1 && !by_axis) ||
-      sparse.values.shape().rank() != 1 ||
-      sparse.indices.shape()[0] != sparse.values.elements()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "a sparse tensor with values ", Value(sparse.values).ToString(), " and indices ",
-        Value(sparse.indices).ToString()));
+      sparse.values.shape().rank() != 1 || sparse.indices.shape()[0] != sparse.values.elements()) {
+    return absl::InvalidArgumentError(absl::StrCat("a sparse tensor with values ",
+                                                   Value(sparse.values).ToString(), " and indices ",
+                                                   Value(sparse.indices).ToString()));
   }
   return Value(std::move(sparse));
 }
@@ -138,8 +137,10 @@ void SequenceToProto(const Sequence& sequence, const std::string& name,
                                               : ItemCode(sequence.items[0]));
   for (const Value& item : sequence.items) {
     if (item.tensor() != nullptr) TensorToProto(*item.tensor(), "", proto->add_tensor_values());
-    if (item.sparse() != nullptr) SparseToProto(*item.sparse(), "", proto->add_sparse_tensor_values());
-    if (item.sequence() != nullptr) SequenceToProto(*item.sequence(), "", proto->add_sequence_values());
+    if (item.sparse() != nullptr)
+      SparseToProto(*item.sparse(), "", proto->add_sparse_tensor_values());
+    if (item.sequence() != nullptr)
+      SequenceToProto(*item.sequence(), "", proto->add_sequence_values());
     if (item.map() != nullptr) MapToProto(*item.map(), "", proto->add_map_values());
     if (item.empty()) OptionalToProto(item, "", proto->add_optional_values());
   }
