@@ -18,6 +18,11 @@ bool CountsElements(const Node& node) {
          node.Is("NonMaxSuppression");
 }
 
+// Takes values of types that nobody knows yet.
+bool TakesAny(const Node& node, const Device& device) {
+  return IsControl(node) || RunsOnValues(node, device);
+}
+
 class Separation {
  public:
   Separation(const CompileOptions& options, const Graph& graph) : options_(options) {
@@ -33,7 +38,7 @@ class Separation {
       return absl::c_any_of(reads, [&](const std::string& v) { return names.contains(v); });
     };
     // These take whatever arrives, but not before it has.
-    const bool takes_any = IsControl(node) || IsOnValues(node);
+    const bool takes_any = TakesAny(node, *options_.device);
     if (any(behind_) || (!takes_any && any(open_))) {
       behind_.insert(node.outputs.begin(), node.outputs.end());
       return true;
@@ -52,11 +57,6 @@ class Separation {
     return false;
   }
 
-  bool IsOnValues(const Node& node) const {
-    const auto* entries = options_.device->kernels().Find(node.op_type, node.domain);
-    return entries != nullptr && entries->front().on_values;
-  }
-
  private:
   const CompileOptions& options_;
   absl::flat_hash_set<std::string> constant_;  // or of known shapes alone
@@ -66,12 +66,17 @@ class Separation {
 
 }  // namespace
 
+bool RunsOnValues(const Node& node, const Device& device) {
+  const auto* entries = device.kernels().Find(node.op_type, node.domain);
+  return entries != nullptr && entries->front().on_values;
+}
+
 std::vector<Node> TakeNodesBehindData(const CompileOptions& options, Graph* graph) {
-  Separation separation(options, *graph);
   const auto opens = [&](const Node& node) {
-    return IsControl(node) || CountsElements(node) || separation.IsOnValues(node);
+    return CountsElements(node) || TakesAny(node, *options.device);
   };
   if (absl::c_none_of(graph->nodes, opens)) return {};
+  Separation separation(options, *graph);
   std::vector<Node> kept, behind;
   for (Node& node : graph->nodes) {
     (separation.IsBehind(node) ? behind : kept).push_back(std::move(node));

@@ -10,6 +10,9 @@
 
 namespace onward {
 
+// Whether the device's kernel for it takes values of any kind.
+bool RunsOnValues(const Node& node, const Device& device);
+
 // Removes them from the graph, in their order. Others may turn out to be such while the
 // graph is compiled.
 std::vector<Node> TakeNodesBehindData(const CompileOptions& options, Graph* graph);

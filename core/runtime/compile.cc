@@ -151,11 +151,10 @@ class Compiler {
 
   // Adds one node; a non-empty result replaces it instead.
   absl::StatusOr<std::vector<Node>> AddNode(const Node& node) {
-    if (IsControl(node)) return AddControl(node);
     if (ReadsRest(node)) return Defer(node);
+    if (IsControl(node)) return AddControl(node);
     ONWARD_ASSIGN_OR_RETURN(const std::vector<int> inputs, InputsOf(node, node.inputs));
-    const auto* entries = options_.device->kernels().Find(node.op_type, node.domain);
-    if (entries != nullptr && entries->front().on_values) return AddOnValues(node, inputs);
+    if (RunsOnValues(node, *options_.device)) return AddOnValues(node, inputs);
     bool all_constant = true;
     for (size_t i = 0; i < inputs.size(); ++i) {
       if (inputs[i] < 0) continue;
@@ -204,7 +203,6 @@ class Compiler {
   }
 
   absl::StatusOr<std::vector<Node>> AddControl(const Node& node) {
-    if (ReadsRest(node)) return Defer(node);
     if (node.Is("If") && node.HasInput(0)) {
       const Tensor* condition = ConstantAt(node.inputs[0]);
       if (condition != nullptr && condition->dtype() == DType::kBool &&
@@ -361,7 +359,6 @@ class Compiler {
       if (id < 0) {
         return absl::InvalidArgumentError(absl::StrCat("output '", name, "' is not produced"));
       }
-      if (builder_.value(id).storage == PlanValue::Storage::kValue) return id;
       builder_.Name(name, builder_.Plain(id));
       return builder_.Find(name);
     };
@@ -408,9 +405,8 @@ class Compiler {
       } else if (options_.variables.contains(name)) {
         graph.initializers.emplace(name, graph_.initializers.at(name));
       } else {
-        const bool tensor = builder_.value(id).storage != PlanValue::Storage::kValue;
         graph.inputs.push_back({name, {}});
-        plan_.outputs.emplace_back(name, tensor ? builder_.Plain(id) : id);
+        plan_.outputs.emplace_back(name, builder_.Plain(id));
       }
       return absl::OkStatus();
     };

@@ -50,10 +50,7 @@ void PlanBuilder::AddLate(const Node& node, Kernel kernel, std::shared_ptr<const
   step.kernel = std::move(kernel);
   step.control = std::move(control);
   step.late = true;
-  for (int id : inputs) {
-    const bool tensor = id >= 0 && plan_->values[id].storage != PlanValue::Storage::kValue;
-    step.inputs.push_back(tensor ? Plain(id) : id);
-  }
+  for (int id : inputs) step.inputs.push_back(id < 0 ? -1 : Plain(id));
   for (const std::string& out : step.node.outputs) {
     step.outputs.push_back(
         out.empty() ? -1

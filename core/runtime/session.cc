@@ -19,18 +19,19 @@ absl::StatusOr<Executor*> Session::Prepare(const std::map<std::string, FeedType>
 
 absl::StatusOr<ValueMap> Session::RunValues(const ValueMap& feeds, Variables* variables,
                                             const RunOptions& options) {
-  std::map<std::string, FeedType> types;
-  for (const auto& [name, value] : feeds) types[name] = FeedType::Of(value);
-  ONWARD_ASSIGN_OR_RETURN(Executor * executor, Prepare(types));
+  std::vector<const Value*> inputs;
+  for (const std::string& name : program_->inputs()) {
+    auto it = feeds.find(name);
+    inputs.push_back(it == feeds.end() ? nullptr : &it->second);
+  }
+  ONWARD_ASSIGN_OR_RETURN(Executor * executor, program_->Prepare(inputs));
   return executor->RunValues(feeds, variables, options);
 }
 
 absl::StatusOr<TensorMap> Session::Run(const TensorMap& feeds, Variables* variables,
                                        const RunOptions& options) {
-  std::map<std::string, FeedType> types;
-  for (const auto& [name, tensor] : feeds) types[name] = {tensor.dtype(), tensor.shape()};
-  ONWARD_ASSIGN_OR_RETURN(Executor * executor, Prepare(types));
-  return executor->Run(feeds, variables, options);
+  ONWARD_ASSIGN_OR_RETURN(ValueMap results, RunValues(ToValues(feeds), variables, options));
+  return ToTensors(std::move(results));
 }
 
 }  // namespace onward
