@@ -66,6 +66,12 @@ void RegisterRules(RuleTable& table) {
   RegisterAttentionRules(table);
   RegisterRnnRules(table);
   RegisterLossRules(table);
+  RegisterQuantizeRules(table);
+  RegisterImageRules(table);
+  RegisterSignalRules(table);
+  RegisterMlRules(table);
+  RegisterControlRules(table);
+  RegisterSequenceRules(table);
 }
 
 }  // namespace onward

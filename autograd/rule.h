@@ -117,6 +117,12 @@ void RegisterNormRules(RuleTable& table);
 void RegisterAttentionRules(RuleTable& table);
 void RegisterRnnRules(RuleTable& table);
 void RegisterLossRules(RuleTable& table);
+void RegisterQuantizeRules(RuleTable& table);
+void RegisterImageRules(RuleTable& table);
+void RegisterSignalRules(RuleTable& table);
+void RegisterMlRules(RuleTable& table);
+void RegisterControlRules(RuleTable& table);
+void RegisterSequenceRules(RuleTable& table);
 
 // The functions that those rules call (see docs/functions.md for signatures).
 void RegisterGradientFunctions(FunctionLibrary& library);

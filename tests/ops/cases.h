@@ -21,6 +21,11 @@ std::vector<OpCase> NormCases();
 std::vector<OpCase> AttentionCases();
 std::vector<OpCase> RnnCases();
 std::vector<OpCase> LossCases();
+std::vector<OpCase> QuantizeCases();
+std::vector<OpCase> ImageCases();
+std::vector<OpCase> SignalCases();
+std::vector<OpCase> TextCases();
+std::vector<OpCase> MlCases();
 // All of these.
 std::vector<OpCase> OpCases();
 

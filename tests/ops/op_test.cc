@@ -11,9 +11,9 @@ namespace onward {
 
 std::vector<OpCase> OpCases() {
   std::vector<OpCase> all;
-  for (auto* family :
-       {ElementwiseCases, ActivationCases, ReduceCases, ShapeCases, IndexCases, MatMulCases,
-        ConvCases, PoolCases, NormCases, AttentionCases, RnnCases, LossCases}) {
+  for (auto* family : {ElementwiseCases, ActivationCases, ReduceCases, ShapeCases, IndexCases,
+                       MatMulCases, ConvCases, PoolCases, NormCases, AttentionCases, RnnCases,
+                       LossCases, QuantizeCases, ImageCases, SignalCases, TextCases, MlCases}) {
     for (OpCase& c : family()) all.push_back(std::move(c));
   }
   return all;

@@ -21,6 +21,11 @@ void RegisterCpuKernels(const CpuOptions& options, KernelTable& table) {
   RegisterOptimizerKernels(table);
   RegisterRowOptimizerKernels(table);
   RegisterSequenceKernels(table);
+  RegisterQuantizeKernels(table);
+  RegisterImageKernels(table);
+  RegisterSignalKernels(table);
+  RegisterTextKernels(table);
+  RegisterMlKernels(table);
   if (options.more_kernels) options.more_kernels(table);
 }
 

@@ -26,6 +26,11 @@ void RegisterLossKernels(KernelTable& table);
 void RegisterOptimizerKernels(KernelTable& table);
 void RegisterRowOptimizerKernels(KernelTable& table);
 void RegisterSequenceKernels(KernelTable& table);
+void RegisterQuantizeKernels(KernelTable& table);
+void RegisterImageKernels(KernelTable& table);
+void RegisterSignalKernels(KernelTable& table);
+void RegisterTextKernels(KernelTable& table);
+void RegisterMlKernels(KernelTable& table);
 
 // All of the above, then what the options add.
 void RegisterCpuKernels(const CpuOptions& options, KernelTable& table);

@@ -34,6 +34,11 @@ const Table& NormTable();
 const Table& LossTable();
 const Table& RnnTable();
 const Table& AttentionTable();
+const Table& QuantizeTable();
+const Table& ImageTable();
+const Table& SignalTable();
+const Table& TextTable();
+const Table& MlTable();
 
 // One array per output of the node. Throws NotDefined, and std::runtime_error where there is
 // no reference.

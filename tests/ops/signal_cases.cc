@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/ops/cases.h"
+
+namespace onward {
+
+std::vector<OpCase> SignalCases() { return {}; }
+
+}  // namespace onward
