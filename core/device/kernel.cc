@@ -20,6 +20,15 @@ const std::vector<KernelTable::Entry>* KernelTable::Find(std::string_view op,
   return it == entries_.end() ? nullptr : &it->second;
 }
 
+const ShapeRule* KernelTable::FindShape(std::string_view op, std::string_view domain) const {
+  const std::vector<Entry>* entries = Find(op, domain);
+  if (entries == nullptr) return nullptr;
+  for (const Entry& entry : *entries) {
+    if (entry.shape != nullptr) return &entry.shape;
+  }
+  return nullptr;
+}
+
 absl::Status NodeError(const Node& node, std::string_view message) {
   return absl::InvalidArgumentError(absl::StrCat(node.Describe(), ": ", std::string(message)));
 }

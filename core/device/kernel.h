@@ -168,6 +168,11 @@ struct Kernel {
 // Unimplemented means "not this variant": the next one in the table is tried.
 using KernelFactory = std::function<absl::StatusOr<Kernel>(const KernelRequest&)>;
 
+// The shape of an output, for a request whose inputs all have shapes: what a kernel made for it
+// will write. An error where there is none, or where it takes the contents of inputs that are
+// not constant.
+using ShapeRule = std::function<absl::StatusOr<Shape>(const KernelRequest& request, int output)>;
+
 class KernelTable {
  public:
   struct Entry {
@@ -178,10 +183,14 @@ class KernelTable {
     // The factory makes kernels that run on values. It sees no types: they are there
     // when the kernel runs.
     bool on_values = false;
+    // Of the operator, whichever of its entries has it; null: the standard is asked.
+    ShapeRule shape = nullptr;
   };
   // Entries are tried in the order they were added.
   void Add(std::string_view op, Entry entry, std::string_view domain = "");
   const std::vector<Entry>* Find(std::string_view op, std::string_view domain) const;
+  // Null where no entry of the operator has one.
+  const ShapeRule* FindShape(std::string_view op, std::string_view domain) const;
   const std::map<std::pair<std::string, std::string>, std::vector<Entry>>& all() const {
     return entries_;
   }

@@ -39,7 +39,11 @@ class Compiler {
   Compiler(const Graph& graph, const CompileOptions& options)
       : graph_(graph), options_(options), builder_(options), plan_(builder_.plan()) {
     plan_.opsets = graph.opsets;
-    context_ = {options.device, options.operators, &plan_.opsets, {}};
+    operators_ = options.operators;
+    if (options.element_types != nullptr && !options.element_types->empty()) {
+      operators_ = &known_.emplace(*operators_, options.device->kernels(), *options.element_types);
+    }
+    context_ = {options.device, operators_, &plan_.opsets, {}};
   }
 
   absl::StatusOr<std::shared_ptr<const Plan>> Run() {
@@ -98,7 +102,28 @@ class Compiler {
       if (it != options_.feeds.end()) in.type = it->second.type();
     }
     graph_.types.clear();
-    return InferKnownTypes(&graph_, *options_.operators);
+    ONWARD_RETURN_IF_ERROR(InferKnownTypes(&graph_, *operators_));
+    if (options_.element_types != nullptr && !known_.has_value()) {
+      for (const auto& [name, type] : graph_.types) {
+        if (type.is_tensor() && type.known()) options_.element_types->emplace(name, type.dtype);
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  // The types of a node's outputs: as the rewrites saw them, where these leave nothing open.
+  absl::StatusOr<std::vector<ValueType>> TypesOf(const Node& node,
+                                                 absl::Span<const InputFact> facts) const {
+    std::vector<ValueType> types(node.outputs.size());
+    for (size_t i = 0; i < types.size(); ++i) {
+      if (node.outputs[i].empty()) continue;
+      const ValueType* type = graph_.TypeOf(node.outputs[i]);
+      if (type == nullptr || !type->is_tensor() || !type->StaticShape().has_value()) {
+        return operators_->Infer(node, facts, plan_.opsets);
+      }
+      types[i] = *type;
+    }
+    return types;
   }
 
   absl::Status AddSources(const std::vector<std::string>& needed) {
@@ -155,15 +180,11 @@ class Compiler {
     if (IsControl(node)) return AddControl(node);
     ONWARD_ASSIGN_OR_RETURN(const std::vector<int> inputs, InputsOf(node, node.inputs));
     if (RunsOnValues(node, *options_.device)) return AddOnValues(node, inputs);
-    bool all_constant = true;
-    for (size_t i = 0; i < inputs.size(); ++i) {
-      if (inputs[i] < 0) continue;
-      const PlanValue& v = builder_.value(inputs[i]);
-      all_constant &= v.storage == PlanValue::Storage::kConstant;
-      if (v.storage != PlanValue::Storage::kValue) continue;
-      return IsFeed(inputs[i]) ? AddOnOtherKinds(node, inputs) : Defer(node);
+    for (const int id : inputs) {
+      if (id < 0 || builder_.value(id).storage != PlanValue::Storage::kValue) continue;
+      return IsFeed(id) ? AddOnOtherKinds(node, inputs) : Defer(node);
     }
-    return AddOnTensors(node, inputs, all_constant);
+    return AddOnTensors(node, inputs);
   }
 
   bool ReadsRest(const Node& node) const {
@@ -240,7 +261,7 @@ class Compiler {
       if (inputs[i] >= 0) facts[i] = {graph_.TypeOf(node.inputs[i]), nullptr};
     }
     ONWARD_ASSIGN_OR_RETURN(std::optional<Function> body,
-                            options_.operators->FunctionBody(node, facts, plan_.opsets));
+                            operators_->FunctionBody(node, facts, plan_.opsets));
     if (body.has_value()) return ExpandCall(*body, node, NextPrefix(node), &readers_->names());
     std::string types;
     for (const InputFact& fact : facts) {
@@ -254,8 +275,8 @@ class Compiler {
     return absl::StrCat(node.outputs.empty() ? "" : node.outputs[0], "__b", next_body_++, "_");
   }
 
-  absl::StatusOr<std::vector<Node>> AddOnTensors(const Node& node, const std::vector<int>& inputs,
-                                                 bool all_constant) {
+  absl::StatusOr<std::vector<Node>> AddOnTensors(const Node& node, const std::vector<int>& inputs) {
+    bool all_constant = true;
     std::vector<ValueType> types(inputs.size());
     std::vector<InputFact> facts(inputs.size());
     std::vector<ValueSpec> specs(inputs.size());
@@ -264,16 +285,16 @@ class Compiler {
       const PlanValue& v = builder_.value(inputs[i]);
       types[i] = ValueType::Of(v.dtype, *v.shape);
       const bool constant = v.storage == PlanValue::Storage::kConstant && v.layout == nullptr;
+      all_constant &= constant;
       facts[i] = {&types[i], constant ? &v.constant : nullptr};
       specs[i] = {v.dtype, v.shape, v.layout, constant ? &v.constant : nullptr};
     }
-    ONWARD_ASSIGN_OR_RETURN(std::vector<ValueType> out_types,
-                            options_.operators->Infer(node, facts, plan_.opsets));
+    ONWARD_ASSIGN_OR_RETURN(const std::vector<ValueType> out_types, TypesOf(node, facts));
     if (FoldShape(node, inputs)) return std::vector<Node>();
     ONWARD_ASSIGN_OR_RETURN(std::vector<ValueSpec> outputs, OutputSpecs(node, out_types, context_));
     AddWishes(node, &outputs);
     if (all_constant && !IsRandom(node) && SmallEnoughToFold(outputs)) {
-      ONWARD_RETURN_IF_ERROR(Fold(node, inputs));
+      ONWARD_RETURN_IF_ERROR(Fold(node, facts, out_types));
       return std::vector<Node>();
     }
     auto kernel = ChooseKernel({node, specs, outputs, plan_.opsets}, context_);
@@ -284,7 +305,7 @@ class Compiler {
     }
     if (kernel.status().code() != absl::StatusCode::kNotFound) return kernel.status();
     ONWARD_ASSIGN_OR_RETURN(std::optional<Function> body,
-                            options_.operators->FunctionBody(node, facts, plan_.opsets));
+                            operators_->FunctionBody(node, facts, plan_.opsets));
     if (!body.has_value()) return absl::UnimplementedError(kernel.status().message());
     return ExpandCall(*body, node, NextPrefix(node), &readers_->names());
   }
@@ -341,12 +362,9 @@ class Compiler {
     return bytes <= kMaxFoldedBytes;
   }
 
-  absl::Status Fold(const Node& node, const std::vector<int>& inputs) {
-    std::vector<Tensor> in(inputs.size());
-    for (size_t i = 0; i < in.size(); ++i) {
-      if (inputs[i] >= 0) in[i] = builder_.value(inputs[i]).constant;
-    }
-    ONWARD_ASSIGN_OR_RETURN(std::vector<Tensor> out, EvaluateNode(node, in, context_));
+  absl::Status Fold(const Node& node, absl::Span<const InputFact> facts,
+                    const std::vector<ValueType>& types) {
+    ONWARD_ASSIGN_OR_RETURN(std::vector<Tensor> out, EvaluateNode(node, facts, types, context_));
     for (size_t i = 0; i < out.size(); ++i) {
       if (!node.outputs[i].empty()) builder_.AddConstant(node.outputs[i], std::move(out[i]));
     }
@@ -382,6 +400,7 @@ class Compiler {
     auto rest = std::make_shared<Continuation>();
     rest->options = options_;
     rest->options.feeds.clear();
+    rest->options.element_types = nullptr;
     rest->options.outputs = wanted;
     rest->options.nodes_before += static_cast<int64_t>(rest_.size());
     if (rest->options.nodes_before > kMostLooks) {
@@ -458,6 +477,8 @@ class Compiler {
   const CompileOptions& options_;
   PlanBuilder builder_;
   Plan& plan_;
+  std::optional<KnownTypes> known_;
+  const OperatorSet* operators_;
   EvaluateContext context_;
   absl::flat_hash_set<std::string> keep_;
   std::optional<PatternGraph> readers_;       // of the graph that is compiled

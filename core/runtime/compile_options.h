@@ -14,6 +14,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "core/device/kernel.h"
 #include "core/graph/operator_set.h"
+#include "core/runtime/known_types.h"
 #include "core/tensor/value.h"
 
 namespace onward {
@@ -44,6 +45,9 @@ struct CompileOptions {
   // Told of a constant after a kernel was made for a node that reads it: kernels that keep
   // an arrangement of their own do not look at it again. May be null.
   std::function<void(const void* data, size_t bytes)> looked_at;
+  // Element types of the graph's values, for compiling it again with feeds of the same ones:
+  // taken from here, or where it is empty, put there. May be null.
+  std::shared_ptr<ElementTypes> element_types = nullptr;
   // Nodes of the graphs that the plans before this one left (Continuation).
   int64_t nodes_before = 0;
 };

@@ -28,7 +28,7 @@ absl::StatusOr<Tensor> Reordered(const Tensor& plain, const Layout& to,
 }
 
 absl::StatusOr<std::vector<Tensor>> EvaluateBody(const Function& function, const Node& call,
-                                                 const std::vector<Tensor>& inputs,
+                                                 absl::Span<const InputFact> inputs,
                                                  const EvaluateContext& context) {
   NameScope names;
   names.ReserveAll(call.inputs);
@@ -36,14 +36,20 @@ absl::StatusOr<std::vector<Tensor>> EvaluateBody(const Function& function, const
   ONWARD_ASSIGN_OR_RETURN(std::vector<Node> nodes, ExpandCall(function, call, "b_", &names));
   absl::flat_hash_map<std::string, Tensor> values;
   for (size_t i = 0; i < call.inputs.size(); ++i) {
-    if (!call.inputs[i].empty()) values[call.inputs[i]] = inputs[i];
+    if (inputs[i].constant != nullptr) values[call.inputs[i]] = *inputs[i].constant;
   }
   for (const Node& node : nodes) {
-    std::vector<Tensor> in(node.inputs.size());
-    for (size_t i = 0; i < in.size(); ++i) {
-      if (!node.inputs[i].empty()) in[i] = values[node.inputs[i]];
+    std::vector<ValueType> types(node.inputs.size());
+    std::vector<InputFact> facts(node.inputs.size());
+    for (size_t i = 0; i < facts.size(); ++i) {
+      auto value = values.find(node.inputs[i]);
+      if (value == values.end() || !value->second.defined()) continue;
+      types[i] = ValueType::Of(value->second.dtype(), value->second.shape());
+      facts[i] = {&types[i], &value->second};
     }
-    ONWARD_ASSIGN_OR_RETURN(std::vector<Tensor> out, EvaluateNode(node, in, context));
+    ONWARD_ASSIGN_OR_RETURN(const std::vector<ValueType> out_types,
+                            context.operators->Infer(node, facts, *context.opsets));
+    ONWARD_ASSIGN_OR_RETURN(std::vector<Tensor> out, EvaluateNode(node, facts, out_types, context));
     for (size_t i = 0; i < out.size(); ++i) {
       if (!node.outputs[i].empty()) values[node.outputs[i]] = std::move(out[i]);
     }
@@ -52,6 +58,16 @@ absl::StatusOr<std::vector<Tensor>> EvaluateBody(const Function& function, const
   for (const std::string& out : call.outputs)
     results.push_back(out.empty() ? Tensor() : values[out]);
   return results;
+}
+
+absl::StatusOr<PreparedNode> PrepareTyped(const Node& node, absl::Span<const ValueSpec> inputs,
+                                          const std::vector<ValueType>& types,
+                                          const EvaluateContext& context) {
+  PreparedNode prepared;
+  ONWARD_ASSIGN_OR_RETURN(prepared.outputs, OutputSpecs(node, types, context));
+  ONWARD_ASSIGN_OR_RETURN(prepared.kernel,
+                          ChooseKernel({node, inputs, prepared.outputs, *context.opsets}, context));
+  return prepared;
 }
 
 }  // namespace
@@ -109,13 +125,9 @@ absl::StatusOr<PreparedNode> PrepareNode(const Node& node, absl::Span<const Tens
     facts[i] = {&types[i], constants[i]};
     specs[i] = {inputs[i]->dtype(), inputs[i]->shape(), nullptr, constants[i]};
   }
-  ONWARD_ASSIGN_OR_RETURN(std::vector<ValueType> out_types,
+  ONWARD_ASSIGN_OR_RETURN(const std::vector<ValueType> out_types,
                           context.operators->Infer(node, facts, *context.opsets));
-  PreparedNode prepared;
-  ONWARD_ASSIGN_OR_RETURN(prepared.outputs, OutputSpecs(node, out_types, context));
-  ONWARD_ASSIGN_OR_RETURN(prepared.kernel,
-                          ChooseKernel({node, specs, prepared.outputs, *context.opsets}, context));
-  return prepared;
+  return PrepareTyped(node, specs, out_types, context);
 }
 
 absl::StatusOr<std::vector<Tensor>> RunPrepared(const PreparedNode& prepared,
@@ -157,25 +169,25 @@ absl::StatusOr<std::vector<Tensor>> RunPrepared(const PreparedNode& prepared,
 }
 
 absl::StatusOr<std::vector<Tensor>> EvaluateNode(const Node& node,
-                                                 const std::vector<Tensor>& inputs,
+                                                 absl::Span<const InputFact> constants,
+                                                 const std::vector<ValueType>& types,
                                                  const EvaluateContext& context) {
-  std::vector<const Tensor*> in;
-  for (const Tensor& t : inputs) in.push_back(t.defined() ? &t : nullptr);
-  try {
-    absl::StatusOr<PreparedNode> prepared = PrepareNode(node, in, in, context);
-    if (prepared.ok()) return RunPrepared(*prepared, in, context);
-    if (prepared.status().code() != absl::StatusCode::kNotFound) return prepared.status();
-    std::vector<ValueType> types(in.size());
-    std::vector<InputFact> facts(in.size());
-    for (size_t i = 0; i < in.size(); ++i) {
-      if (in[i] == nullptr) continue;
-      types[i] = ValueType::Of(in[i]->dtype(), in[i]->shape());
-      facts[i] = {&types[i], in[i]};
+  std::vector<const Tensor*> inputs(constants.size(), nullptr);
+  std::vector<ValueSpec> specs(constants.size());
+  for (size_t i = 0; i < constants.size(); ++i) {
+    inputs[i] = constants[i].constant;
+    if (inputs[i] != nullptr) {
+      specs[i] = {inputs[i]->dtype(), inputs[i]->shape(), nullptr, inputs[i]};
     }
-    ONWARD_ASSIGN_OR_RETURN(std::optional<Function> body,
-                            context.operators->FunctionBody(node, facts, *context.opsets));
+  }
+  try {
+    const absl::StatusOr<PreparedNode> prepared = PrepareTyped(node, specs, types, context);
+    if (prepared.ok()) return RunPrepared(*prepared, inputs, context);
+    if (prepared.status().code() != absl::StatusCode::kNotFound) return prepared.status();
+    ONWARD_ASSIGN_OR_RETURN(const std::optional<Function> body,
+                            context.operators->FunctionBody(node, constants, *context.opsets));
     if (!body.has_value()) return absl::UnimplementedError(prepared.status().message());
-    return EvaluateBody(*body, node, inputs, context);
+    return EvaluateBody(*body, node, constants, context);
   } catch (const std::bad_alloc&) {
     return absl::ResourceExhaustedError(absl::StrCat(node.Describe(), ": out of memory"));
   }

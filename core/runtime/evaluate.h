@@ -48,10 +48,11 @@ absl::StatusOr<std::vector<Tensor>> RunPrepared(const PreparedNode& prepared,
                                                 absl::Span<const Tensor* const> inputs,
                                                 const EvaluateContext& context);
 
-// Runs one node on these inputs (undefined Tensor = omitted). Operators without
-// a kernel run through their function body.
+// Runs one node on constants; its outputs have these types. Operators without a kernel run
+// through their function body.
 absl::StatusOr<std::vector<Tensor>> EvaluateNode(const Node& node,
-                                                 const std::vector<Tensor>& inputs,
+                                                 absl::Span<const InputFact> constants,
+                                                 const std::vector<ValueType>& types,
                                                  const EvaluateContext& context);
 
 }  // namespace onward

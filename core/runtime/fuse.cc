@@ -157,7 +157,7 @@ void ReadThroughIdentities(Graph* graph) {
 }
 
 void FuseFollowers(const absl::flat_hash_set<std::string>& keep, Graph* graph) {
-  Fuser(keep, graph).Run();
+  if (Has(*graph, {"Conv", "MatMul", "Gemm"})) Fuser(keep, graph).Run();
 }
 
 }  // namespace onward

@@ -142,7 +142,7 @@ class BatchNormFuser {
 }  // namespace
 
 void FuseBatchNormalization(const absl::flat_hash_set<std::string>& keep, Graph* graph) {
-  BatchNormFuser(keep, graph).Run();
+  if (Has(*graph, {"BatchNormalization"})) BatchNormFuser(keep, graph).Run();
 }
 
 }  // namespace onward

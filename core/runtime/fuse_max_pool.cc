@@ -112,7 +112,7 @@ absl::StatusOr<std::vector<ValueType>> TypesOfWinners(const Node& call,
 }  // namespace
 
 void KeepWinnersOfPools(const absl::flat_hash_set<std::string>& keep, Graph* graph) {
-  MaxPoolFuser(keep, graph).Run();
+  if (Has(*graph, {"MaxPoolGrad"}, kOnwardDomain)) MaxPoolFuser(keep, graph).Run();
 }
 
 void RegisterWinnerFunctions(FunctionLibrary& library) {

@@ -110,7 +110,7 @@ class PadJoiner {
 }  // namespace
 
 void JoinPads(const absl::flat_hash_set<std::string>& keep, Graph* graph) {
-  PadJoiner(keep, graph).Run();
+  if (Has(*graph, {"Pad"})) PadJoiner(keep, graph).Run();
 }
 
 }  // namespace onward

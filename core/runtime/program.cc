@@ -36,6 +36,20 @@ Executor* Program::Found(size_t entry) {
   return entries_.front().executor.get();
 }
 
+std::shared_ptr<ElementTypes> Program::ElementTypesFor(const std::vector<FeedType>& types) {
+  std::vector<DType> feeds;
+  for (const FeedType& type : types) {
+    if (type.held != nullptr) return nullptr;
+    feeds.push_back(type.dtype);
+  }
+  if (element_types_ == nullptr) {
+    element_types_ = std::make_shared<ElementTypes>();
+    element_types_of_ = std::move(feeds);
+    return element_types_;
+  }
+  return feeds == element_types_of_ ? element_types_ : nullptr;
+}
+
 absl::StatusOr<Executor*> Program::Prepare(absl::Span<const Value* const> inputs) {
   const auto matches = [&](const Entry& entry) {
     for (size_t i = 0; i < inputs.size(); ++i) {
@@ -65,6 +79,7 @@ absl::StatusOr<Executor*> Program::Prepare(std::vector<FeedType> types) {
     if (std::ranges::equal(entries_[i].types, types, same)) return Found(i);
   }
   CompileOptions options = options_;
+  options.element_types = ElementTypesFor(types);
   for (size_t i = 0; i < types.size(); ++i) {
     const bool given = types[i].dtype != DType::kUndefined || types[i].held != nullptr;
     if (given) options.feeds[inputs_[i]] = types[i];

@@ -36,11 +36,15 @@ class Program {
     std::unique_ptr<Executor> executor;
   };
   Executor* Found(size_t entry);
+  // Those of the values, if feeds of these types lead to the same ones as the first did.
+  std::shared_ptr<ElementTypes> ElementTypesFor(const std::vector<FeedType>& types);
 
   std::shared_ptr<const Graph> graph_;
   CompileOptions options_;
   std::vector<std::string> inputs_;
   std::vector<Entry> entries_;  // the one used last comes first
+  std::shared_ptr<ElementTypes> element_types_;
+  std::vector<DType> element_types_of_;  // the feeds they follow from
 };
 
 // Runs `executor` and whatever is left behind it, then assigns variables. Returns the

@@ -116,7 +116,7 @@ absl::StatusOr<std::vector<ValueType>> TypesOfRows(const Node& call,
 
 void UpdateRowsOnly(const absl::flat_hash_set<std::string>& keep, const OperatorSet& operators,
                     Graph* graph) {
-  RowUpdater(keep, operators, graph).Run();
+  if (Has(*graph, {"GatherGrad"}, kOnwardDomain)) RowUpdater(keep, operators, graph).Run();
 }
 
 void RegisterRowFunctions(FunctionLibrary& library) {

@@ -82,6 +82,7 @@ class Checker {
 
   // All kernels for one call, in all layouts.
   void Check(const KernelInputs& call, const Arrays& expected, const std::string& what) {
+    CheckShape(call, expected, what);
     const auto* entries =
         DefaultEnvironment().cpu().kernels().Find(call.node.op_type, call.node.domain);
     for (size_t k = 0; entries != nullptr && k < entries->size(); ++k) {
@@ -104,6 +105,32 @@ class Checker {
   }
 
  private:
+  // The rule beside the kernels; where only constants decide, it has to know.
+  static void CheckShape(const KernelInputs& call, const Arrays& expected,
+                         const std::string& what) {
+    const ShapeRule* rule =
+        DefaultEnvironment().cpu().kernels().FindShape(call.node.op_type, call.node.domain);
+    if (rule == nullptr) return;
+    std::vector<ValueSpec> inputs(call.values.size());
+    bool decided = true;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const Tensor& value = call.values[i];
+      if (!value.defined()) continue;
+      inputs[i] = {value.dtype(), value.shape(), nullptr, call.constant[i] ? &value : nullptr};
+      decided &= i == 0 || call.constant[i];
+    }
+    for (size_t i = 0; i < call.outputs.size(); ++i) {
+      if (!call.outputs[i].present()) continue;
+      const absl::StatusOr<Shape> shape =
+          (*rule)({call.node, inputs, call.outputs, {{"", kCanonicalOpset}}}, static_cast<int>(i));
+      if (shape.ok()) {
+        EXPECT_EQ(*shape, expected[i].shape) << what << ", output " << i;
+      } else {
+        EXPECT_FALSE(decided) << what << ": " << shape.status();
+      }
+    }
+  }
+
   static void CheckRuns(KernelTrial& trial, const Arrays& expected, const std::string& where) {
     CheckRun(trial.Run(), expected, where);
     for (const auto& [output, input] : trial.overwrites()) {

@@ -4,10 +4,17 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "core/graph/constant.h"
 
 namespace onward {
+
+bool Has(const Graph& graph, std::initializer_list<std::string_view> ops, std::string_view domain) {
+  return absl::c_any_of(graph.nodes, [&](const Node& node) {
+    return node.domain == domain && absl::c_linear_search(ops, node.op_type);
+  });
+}
 
 PatternGraph::PatternGraph(Graph* graph, const absl::flat_hash_set<std::string>& keep)
     : graph_(graph), keep_(keep), fixed_(keep), names_(*graph), gone_(graph->nodes.size(), false) {

@@ -4,6 +4,7 @@
 #ifndef ONWARD_CORE_GRAPH_PATTERNS_PATTERN_H_
 #define ONWARD_CORE_GRAPH_PATTERNS_PATTERN_H_
 
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -15,6 +16,11 @@
 #include "core/graph/name_scope.h"
 
 namespace onward {
+
+// Whether the graph has a node of one of these operators: a pattern that starts there cannot
+// match otherwise, and need not look.
+bool Has(const Graph& graph, std::initializer_list<std::string_view> ops,
+         std::string_view domain = "");
 
 class PatternGraph {
  public:

@@ -310,7 +310,7 @@ void RegisterActivationKernels(KernelTable& table) {
   table.Add("Softsign", Unary<SoftsignOp, FloatingTypes>(1));
   table.Add("Swish", Unary<SwishOp, FloatingTypes>(24, kHeavyGrain));
   table.Add("Mish", Unary<MishOp, FloatingTypes>(18, kHeavyGrain));
-  table.Add("Gelu", Entry<FloatingTypes>(20, MakeGelu));
+  table.Add("Gelu", Entry<FloatingTypes>(20, MakeGelu, LikeInput(0)));
   table.Add("GeluGrad", Entry<FloatingTypes>(1, MakeGeluGrad), kOnwardDomain);
   table.Add("Shrink", Unary<ShrinkOp, NumericTypes>(9));
 }

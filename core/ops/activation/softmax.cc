@@ -190,8 +190,8 @@ KernelFactory Gradient() {
 
 void RegisterSoftmaxKernels(KernelTable& table) {
   const char* types = "float, double, float16, bfloat16";
-  table.Add("Softmax", {"reference", 13, Forward<false>(), types});
-  table.Add("LogSoftmax", {"reference", 13, Forward<true>(), types});
+  table.Add("Softmax", {"reference", 13, Forward<false>(), types, false, LikeInput(0)});
+  table.Add("LogSoftmax", {"reference", 13, Forward<true>(), types, false, LikeInput(0)});
   auto hardmax = []<typename T>(const AxisView& v, const KernelCall& c) {
     Hardmax<T>(v, c.inputs[0]->data<T>(), c.outputs[0]->data<T>());
   };

@@ -379,11 +379,14 @@ absl::StatusOr<Kernel> MakeWinogradFusedConv(const KernelRequest& r) {
 }  // namespace
 
 void RegisterConvKernels(const CpuOptions& options, KernelTable& table) {
-  const auto conv = [](const KernelRequest& r, int) {
-    return GeometryOfConv(r.node, r.in(0), r.in(1))->y();
+  const auto conv = [](const KernelRequest& r, int) -> absl::StatusOr<Shape> {
+    ONWARD_ASSIGN_OR_RETURN(const ConvGeometry g, GeometryOfConv(r.node, r.in(0), r.in(1)));
+    return g.y();
   };
-  const auto transpose = [](const KernelRequest& r, int) {
-    return GeometryOfConvTranspose(r.node, r.in(0), r.in(1))->x();
+  const auto transpose = [](const KernelRequest& r, int) -> absl::StatusOr<Shape> {
+    ONWARD_ASSIGN_OR_RETURN(const ConvGeometry g,
+                            GeometryOfConvTranspose(r.node, r.in(0), r.in(1)));
+    return g.x();
   };
   const auto weight_grad = [](const KernelRequest& r, int output) {
     return output == 0 ? r.in(2) : Shape{r.in(2)[0]};
@@ -400,11 +403,11 @@ void RegisterConvKernels(const CpuOptions& options, KernelTable& table) {
   table.Add("ConvWeightGrad", {"direct", 1, MakeDirectConvWeightGrad, "float"}, kOnwardDomain);
   table.Add("Conv", {"onednn", 1, MakeDnnlConv, "float"});
   table.Add("FusedConv", {"onednn", 1, MakeDnnlConv, "float"}, kOnwardDomain);
-  table.Add("Conv", {"eigen", 1, Adapt(MakePlainConv, conv), kTypes});
+  table.Add("Conv", Adapted("eigen", 1, MakePlainConv, conv, kTypes));
   table.Add("ConvTranspose", {"onednn", 1, MakeDnnlConvTranspose, "float"});
-  table.Add("ConvTranspose", {"eigen", 1, Adapt(MakePlainConvTranspose, transpose), kTypes});
+  table.Add("ConvTranspose", Adapted("eigen", 1, MakePlainConvTranspose, transpose, kTypes));
   table.Add("ConvInputGrad", {"onednn", 1, MakeDnnlConvInputGrad, "float"}, kOnwardDomain);
-  table.Add("ConvInputGrad", {"eigen", 1, Adapt(MakePlainInputGrad, LikeInput(2), {{2}}), kTypes},
+  table.Add("ConvInputGrad", Adapted("eigen", 1, MakePlainInputGrad, LikeInput(2), kTypes, {{2}}),
             kOnwardDomain);
   table.Add("ConvWeightGrad", {"few channels", 1, MakeSmallConvWeightGrad, "float"}, kOnwardDomain);
   table.Add("ConvWeightGrad", {"onednn", 1, MakeDnnlConvWeightGrad, "float"}, kOnwardDomain);

@@ -124,13 +124,12 @@ absl::StatusOr<Kernel> MakeShaped(const KernelFactory& factory, const ShapeRule&
   const std::vector<ValueSpec> float_in = narrow ? FloatSpecs(inputs) : std::vector<ValueSpec>(),
                                float_out = narrow ? FloatSpecs(outputs) : std::vector<ValueSpec>();
   const KernelRequest wide{node, float_in, float_out, opsets};
-  // The rule sees what the factory accepted: it has no way to refuse.
   const KernelRequest& accepted = narrow ? wide : request;
   absl::StatusOr<Kernel> kernel = factory(accepted);
   if (!kernel.ok()) return kernel;
   for (int i = 0; i < static_cast<int>(outputs.size()); ++i) {
     if (!outputs[i].present()) continue;
-    const Shape expected = rule(accepted, i);
+    ONWARD_ASSIGN_OR_RETURN(const Shape expected, rule(accepted, i));
     if (outputs[i].shape.has_value() && *outputs[i].shape != expected) {
       return NodeError(
           node, absl::StrCat("output ", i, " is declared with shape ", outputs[i].shape->ToString(),
@@ -170,7 +169,21 @@ struct LateKernel {
 }  // namespace
 
 ShapeRule LikeInput(int i) {
-  return [i](const KernelRequest& r, int) { return r.in(i); };
+  return [i](const KernelRequest& r, int) -> absl::StatusOr<Shape> {
+    if (!r.HasInput(i)) return NodeError(r.node, absl::StrCat("input ", i, " is missing"));
+    return r.in(i);
+  };
+}
+
+ShapeRule LikeBroadcastInputs() {
+  return [](const KernelRequest& r, int) -> absl::StatusOr<Shape> {
+    Shape shape;
+    for (const ValueSpec& input : r.inputs) {
+      if (!input.present()) continue;
+      ONWARD_ASSIGN_OR_RETURN(shape, BroadcastShapes(shape, *input.shape));
+    }
+    return shape;
+  };
 }
 
 KernelFactory Adapt(KernelFactory factory, ShapeRule rule, AdaptOptions options) {
@@ -192,6 +205,12 @@ KernelFactory Adapt(KernelFactory factory, ShapeRule rule, AdaptOptions options)
     kernel.run = [late = std::move(late)](const KernelCall& call) { return late->Run(call); };
     return kernel;
   };
+}
+
+KernelTable::Entry Adapted(std::string provider, int since, KernelFactory factory, ShapeRule shape,
+                           std::string types, AdaptOptions options) {
+  return {std::move(provider), since, Adapt(std::move(factory), shape, std::move(options)),
+          std::move(types),    false, std::move(shape)};
 }
 
 }  // namespace onward

@@ -7,18 +7,17 @@
 
 #include <cstddef>
 #include <functional>
+#include <string>
 #include <vector>
 
 #include "core/device/kernel.h"
 
 namespace onward {
 
-// The shape of output i, for a request whose inputs all have shapes and which
-// the factory has accepted.
-using ShapeRule = std::function<Shape(const KernelRequest& request, int output)>;
-
 // Every output has the shape of input i.
 ShapeRule LikeInput(int i);
+// Every output has the shape that the inputs have when broadcast against each other.
+ShapeRule LikeBroadcastInputs();
 
 struct AdaptOptions {
   std::vector<int> shape_only;  // inputs whose contents are not read
@@ -30,6 +29,10 @@ struct AdaptOptions {
 // missing at compile time, the factory runs at each call, on plain layouts, and
 // the outputs are allocated then.
 KernelFactory Adapt(KernelFactory factory, ShapeRule shape, AdaptOptions options = {});
+
+// A table entry of such a factory, with the rule.
+KernelTable::Entry Adapted(std::string provider, int since, KernelFactory factory, ShapeRule shape,
+                           std::string types, AdaptOptions options = {});
 
 // Hands out 64-byte aligned pieces of a kernel's workspace.
 class WorkspacePlan {

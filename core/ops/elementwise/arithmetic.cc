@@ -182,7 +182,7 @@ absl::StatusOr<Kernel> MakeVariadic(const KernelRequest& request) {
 
 template <typename Op, typename Types, bool kMean = false>
 KernelTable::Entry Variadic(int since) {
-  return Entry<Types>(since, MakeVariadic<Op, Types, kMean>);
+  return Entry<Types>(since, MakeVariadic<Op, Types, kMean>, LikeBroadcastInputs());
 }
 
 // Min(max, Max(x, min)) with either bound optional.
@@ -253,14 +253,14 @@ void RegisterArithmeticKernels(KernelTable& table) {
   table.Add("Sub", Binary<SubOp, NumericTypes>(7));
   table.Add("Mul", Binary<MulOp, NumericTypes>(7));
   table.Add("Div", Binary<DivOp, NumericTypes>(7));
-  table.Add("Mod", Entry<NumericTypes>(10, MakeMod));
-  table.Add("Pow", Entry<PowBaseTypes>(12, MakePow));
+  table.Add("Mod", Entry<NumericTypes>(10, MakeMod, LikeBroadcastInputs()));
+  table.Add("Pow", Entry<PowBaseTypes>(12, MakePow, LikeBroadcastInputs()));
   table.Add("Min", Variadic<MinOp, NumericTypes>(8));
   table.Add("Max", Variadic<MaxOp, NumericTypes>(8));
   table.Add("Sum", Variadic<AddOp, FloatingTypes>(8));
   table.Add("Mean", Variadic<AddOp, FloatingTypes, true>(8));
-  table.Add("PRelu", Entry<WideNumericTypes>(9, MakePRelu));
-  table.Add("Clip", Entry<NumericTypes>(11, MakeClip));
+  table.Add("PRelu", Entry<WideNumericTypes>(9, MakePRelu, LikeInput(0)));
+  table.Add("Clip", Entry<NumericTypes>(11, MakeClip, LikeInput(0)));
   table.Add("ClipGrad", Entry<FloatingTypes>(1, MakeClipGrad), kOnwardDomain);
 }
 

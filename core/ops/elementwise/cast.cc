@@ -162,8 +162,8 @@ absl::StatusOr<Kernel> MakeCastLike(const KernelRequest& request) {
 
 void RegisterCastKernels(KernelTable& table) {
   using Types = CastTypes::With<std::string>;
-  table.Add("Cast", Entry<Types>(6, MakeCast));
-  table.Add("CastLike", Entry<Types>(15, MakeCastLike));
+  table.Add("Cast", Entry<Types>(6, MakeCast, LikeInput(0)));
+  table.Add("CastLike", Entry<Types>(15, MakeCastLike, LikeInput(0)));
   table.Add("Identity",
             {"reference", 1, [](const KernelRequest& r) { return IdentityKernel(r); }, "all"});
 }

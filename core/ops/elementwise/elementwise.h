@@ -22,6 +22,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "core/device/kernel.h"
+#include "core/ops/cpu/adapt.h"
 #include "core/ops/cpu/type_list.h"
 #include "core/tensor/dispatch.h"
 
@@ -174,22 +175,20 @@ absl::StatusOr<Kernel> MakeBinary(const KernelRequest& request, int64_t grain) {
 
 // Table entries.
 template <typename Types>
-KernelTable::Entry Entry(int since, KernelFactory factory) {
-  return {"reference", since, std::move(factory), Types::Names()};
+KernelTable::Entry Entry(int since, KernelFactory factory, ShapeRule shape = nullptr) {
+  return {"reference", since, std::move(factory), Types::Names(), false, std::move(shape)};
 }
 
 template <typename Op, typename Types>
 KernelTable::Entry Unary(int since, int64_t grain = kLightGrain) {
-  return Entry<Types>(since, [grain](const KernelRequest& request) {
-    return MakeUnary<Op, Types>(request, grain);
-  });
+  const auto make = [grain](const KernelRequest& r) { return MakeUnary<Op, Types>(r, grain); };
+  return Entry<Types>(since, make, LikeInput(0));
 }
 
 template <typename Op, typename Types>
 KernelTable::Entry Binary(int since, int64_t grain = kLightGrain) {
-  return Entry<Types>(since, [grain](const KernelRequest& request) {
-    return MakeBinary<Op, Types>(request, grain);
-  });
+  const auto make = [grain](const KernelRequest& r) { return MakeBinary<Op, Types>(r, grain); };
+  return Entry<Types>(since, make, LikeBroadcastInputs());
 }
 
 }  // namespace onward

@@ -155,8 +155,8 @@ void RegisterLogicalKernels(KernelTable& table) {
   table.Add("BitwiseAnd", Binary<AndOp, IntegerTypes>(18));
   table.Add("BitwiseOr", Binary<OrOp, IntegerTypes>(18));
   table.Add("BitwiseXor", Binary<XorOp, IntegerTypes>(18));
-  table.Add("BitShift", Entry<IntegerTypes>(11, MakeBitShift));
-  table.Add("Where", Entry<WhereTypes>(9, MakeWhere));
+  table.Add("BitShift", Entry<IntegerTypes>(11, MakeBitShift, LikeBroadcastInputs()));
+  table.Add("Where", Entry<WhereTypes>(9, MakeWhere, LikeBroadcastInputs()));
 }
 
 }  // namespace onward

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
+#include "core/ops/cpu/adapt.h"
 #include "core/ops/cpu/register.h"
 
 namespace onward {
@@ -36,20 +37,26 @@ absl::Status OutOfBounds(const Node& node, int64_t index, int64_t position, int6
                                       bound, ", ", bound, ")"));
 }
 
-absl::StatusOr<Kernel> MakeGather(const KernelRequest& request) {
-  ONWARD_RETURN_IF_ERROR(CheckArity(request, 2));
-  ONWARD_RETURN_IF_ERROR(CheckMovable(request.node, request.inputs[0].dtype));
-  ONWARD_RETURN_IF_ERROR(CheckIndexType(request, 1));
-  const Shape& data = request.in(0);
-  const Shape& indices = request.in(1);
+absl::StatusOr<Shape> GatheredShape(const KernelRequest& request, int) {
+  const Shape &data = request.in(0), &indices = request.in(1);
   const absl::StatusOr<int> axis = NormalizeAxis(request.node.Int("axis", 0), data.rank());
   if (!axis.ok()) return AtNode(request.node, axis.status());
   Shape out;
   for (int i = 0; i < *axis; ++i) out.push_back(data[i]);
   for (int64_t d : indices) out.push_back(d);
   for (int i = *axis + 1; i < data.rank(); ++i) out.push_back(data[i]);
-  const int64_t outer = data.elements(0, *axis), bound = data[*axis];
-  const int64_t inner = data.elements(*axis + 1, data.rank());
+  return out;
+}
+
+absl::StatusOr<Kernel> MakeGather(const KernelRequest& request) {
+  ONWARD_RETURN_IF_ERROR(CheckArity(request, 2));
+  ONWARD_RETURN_IF_ERROR(CheckMovable(request.node, request.inputs[0].dtype));
+  ONWARD_RETURN_IF_ERROR(CheckIndexType(request, 1));
+  ONWARD_ASSIGN_OR_RETURN(const Shape out, GatheredShape(request, 0));
+  const Shape& data = request.in(0);
+  const int axis = *NormalizeAxis(request.node.Int("axis", 0), data.rank());
+  const int64_t outer = data.elements(0, axis), bound = data[axis];
+  const int64_t inner = data.elements(axis + 1, data.rank());
   const OutputSlot slot(request, 0);
   ONWARD_RETURN_IF_ERROR(slot.Accepts(out));
   Kernel kernel;
@@ -253,8 +260,9 @@ absl::Status ResolveTuples(const Node& node, const Tuples& tuples, const int64_t
 }
 
 void RegisterIndexKernels(KernelTable& table) {
-  table.Add("Gather", {"reference", 1, MakeGather, "all but packed"});
-  table.Add("GatherElements", {"reference", 11, MakeGatherElements, "all but packed"});
+  table.Add("Gather", {"reference", 1, MakeGather, "all but packed", false, GatheredShape});
+  table.Add("GatherElements",
+            {"reference", 11, MakeGatherElements, "all but packed", false, LikeInput(1)});
   table.Add("GatherND", {"reference", 11, MakeGatherND, "all but packed"});
   RegisterScatterKernels(table);
   RegisterGatherGradKernels(table);

@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "absl/strings/str_cat.h"
+#include "core/ops/cpu/adapt.h"
 #include "core/ops/index/index.h"
 #include "core/tensor/dispatch.h"
 
@@ -265,8 +266,8 @@ absl::StatusOr<Kernel> MakeScatterND(const KernelRequest& request) {
 
 void RegisterScatterKernels(KernelTable& table) {
   const std::string types = "all but packed; reductions: numeric";
-  table.Add("ScatterElements", {"reference", 11, MakeScatterElements, types});
-  table.Add("ScatterND", {"reference", 11, MakeScatterND, types});
+  table.Add("ScatterElements", {"reference", 11, MakeScatterElements, types, false, LikeInput(0)});
+  table.Add("ScatterND", {"reference", 11, MakeScatterND, types, false, LikeInput(0)});
 }
 
 }  // namespace onward

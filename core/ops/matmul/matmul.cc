@@ -281,20 +281,21 @@ absl::StatusOr<GemmPlan> PlanGemm(const KernelRequest& r) {
 }
 
 void RegisterMatMulKernels(KernelTable& table) {
-  const auto product = [](const KernelRequest& r, int) {
-    return PlanMatMul(r.node, r.in(0), r.in(1))->result;
+  const auto product = [](const KernelRequest& r, int) -> absl::StatusOr<Shape> {
+    ONWARD_ASSIGN_OR_RETURN(const MatMulPlan plan, PlanMatMul(r.node, r.in(0), r.in(1)));
+    return plan.result;
   };
-  const auto gemm = [](const KernelRequest& r, int) {
-    const GemmPlan g = *PlanGemm(r);
+  const auto gemm = [](const KernelRequest& r, int) -> absl::StatusOr<Shape> {
+    ONWARD_ASSIGN_OR_RETURN(const GemmPlan g, PlanGemm(r));
     return Shape{g.m, g.n};
   };
   table.Add("MatMul", {"onednn", 1, MakeDnnlMatMul, "float"});
   table.Add("FusedMatMul", {"onednn", 1, MakeDnnlMatMul, "float"}, kOnwardDomain);
   table.Add("FusedGemm", {"onednn", 1, MakeDnnlGemm, "float"}, kOnwardDomain);
   table.Add("MatMul",
-            {"eigen", 1, Adapt(FirstOf(MakeDnnlMatMul, MakePlainMatMul), product), kTypes});
+            Adapted("eigen", 1, FirstOf(MakeDnnlMatMul, MakePlainMatMul), product, kTypes));
   table.Add("Gemm", {"onednn", 1, MakeDnnlGemm, "float"});
-  table.Add("Gemm", {"eigen", 1, Adapt(FirstOf(MakeDnnlGemm, MakePlainGemm), gemm), kTypes});
+  table.Add("Gemm", Adapted("eigen", 1, FirstOf(MakeDnnlGemm, MakePlainGemm), gemm, kTypes));
 }
 
 }  // namespace onward

@@ -52,31 +52,42 @@ void ConcatRows(const Parts& parts, const KernelCall& call, Tensor& output) {
   });
 }
 
-absl::StatusOr<Kernel> MakeConcat(const KernelRequest& request) {
+absl::StatusOr<int> AxisOf(const KernelRequest& request) {
+  const absl::StatusOr<int> axis = NormalizeAxis(request.node.Int("axis", 0), request.in(0).rank());
+  return axis.ok() ? axis : AtNode(request.node, axis.status());
+}
+
+absl::StatusOr<Shape> JoinedShape(const KernelRequest& request, int) {
   const int count = static_cast<int>(request.inputs.size());
   ONWARD_RETURN_IF_ERROR(CheckArity(request, std::max(count, 1)));
-  ONWARD_RETURN_IF_ERROR(CheckMovable(request.node, request.inputs[0].dtype));
+  ONWARD_ASSIGN_OR_RETURN(const int axis, AxisOf(request));
   Shape out = request.in(0);
-  const absl::StatusOr<int> axis = NormalizeAxis(request.node.Int("axis", 0), out.rank());
-  if (!axis.ok()) return AtNode(request.node, axis.status());
-  Parts parts;
-  parts.rows = out.elements(0, *axis);
-  const int64_t inner = out.elements(*axis + 1, out.rank());
-  out[*axis] = 0;
+  out[axis] = 0;
   for (int i = 0; i < count; ++i) {
     ONWARD_RETURN_IF_ERROR(CheckSameType(request, 0, {i}));
     Shape rest = request.in(i);
-    if (rest.rank() == out.rank()) rest[*axis] = out[*axis];
+    if (rest.rank() == out.rank()) rest[axis] = out[axis];
     if (rest != out) {
       return NodeError(
           request.node,
           absl::StrCat("input ", i, " has shape ", request.in(i).ToString(), ", input 0 has ",
-                       request.in(0).ToString(), ": they differ outside axis ", *axis));
+                       request.in(0).ToString(), ": they differ outside axis ", axis));
     }
-    parts.lengths.push_back(request.in(i)[*axis] * inner);
-    parts.row += parts.lengths.back();
-    out[*axis] += request.in(i)[*axis];
+    out[axis] += request.in(i)[axis];
   }
+  return out;
+}
+
+absl::StatusOr<Kernel> MakeConcat(const KernelRequest& request) {
+  ONWARD_ASSIGN_OR_RETURN(const Shape out, JoinedShape(request, 0));
+  ONWARD_RETURN_IF_ERROR(CheckMovable(request.node, request.inputs[0].dtype));
+  ONWARD_ASSIGN_OR_RETURN(const int axis, AxisOf(request));
+  const int count = static_cast<int>(request.inputs.size());
+  const int64_t inner = out.elements(axis + 1, out.rank());
+  Parts parts;
+  parts.rows = out.elements(0, axis);
+  parts.row = out[axis] * inner;
+  for (int i = 0; i < count; ++i) parts.lengths.push_back(request.in(i)[axis] * inner);
   const OutputSlot slot(request, 0);
   ONWARD_RETURN_IF_ERROR(slot.Accepts(out));
   Kernel kernel;
@@ -155,12 +166,19 @@ absl::Status RunSplit(const SplitPlan& plan, const std::vector<OutputSlot>& slot
   return absl::OkStatus();
 }
 
+absl::StatusOr<Shape> SplitShape(const KernelRequest& request, int output) {
+  ONWARD_ASSIGN_OR_RETURN(const int axis, AxisOf(request));
+  if (!AllConstant(request, {1})) return NodeError(request.node, "has a shape known later");
+  ONWARD_ASSIGN_OR_RETURN(const SplitPlan plan, PlanSplit(request.node, request.in(0), axis,
+                                                          InputAt(Constants(request), 1)));
+  return plan.shapes[output];
+}
+
 absl::StatusOr<Kernel> MakeSplit(const KernelRequest& request) {
   ONWARD_RETURN_IF_ERROR(CheckArity(request, 1, 0));
   ONWARD_RETURN_IF_ERROR(CheckMovable(request.node, request.inputs[0].dtype));
   const Shape in = request.in(0);
-  const absl::StatusOr<int> axis = NormalizeAxis(request.node.Int("axis", 0), in.rank());
-  if (!axis.ok()) return AtNode(request.node, axis.status());
+  ONWARD_ASSIGN_OR_RETURN(const int axis, AxisOf(request));
   const int64_t count = static_cast<int64_t>(request.outputs.size());
   const int64_t declared = request.node.Int("num_outputs", count);
   if (declared != count || count != static_cast<int64_t>(request.node.outputs.size()) ||
@@ -174,7 +192,7 @@ absl::StatusOr<Kernel> MakeSplit(const KernelRequest& request) {
     slots.emplace_back(request, i);
     planned = planned && (!slots[i].wanted() || slots[i].planned());
   }
-  auto make = [node = KeepNode(request.node), in, axis = *axis](const Tensor* split) {
+  auto make = [node = KeepNode(request.node), in, axis](const Tensor* split) {
     return PlanSplit(*node, in, axis, split);
   };
   std::shared_ptr<const SplitPlan> fixed;
@@ -196,8 +214,8 @@ absl::StatusOr<Kernel> MakeSplit(const KernelRequest& request) {
 }  // namespace
 
 void RegisterConcatKernels(KernelTable& table) {
-  table.Add("Concat", {"reference", 4, MakeConcat, "all but packed"});
-  table.Add("Split", {"reference", 13, MakeSplit, "all but packed"});
+  table.Add("Concat", {"reference", 4, MakeConcat, "all but packed", false, JoinedShape});
+  table.Add("Split", {"reference", 13, MakeSplit, "all but packed", false, SplitShape});
 }
 
 }  // namespace onward

@@ -158,6 +158,15 @@ std::vector<const Tensor*> Constants(const KernelRequest& request);
 // Whether each of these inputs is constant or omitted.
 bool AllConstant(const KernelRequest& request, absl::Span<const int> inputs);
 
+// The shape of `make(inputs)`, a plan as PlannedKernel has it.
+template <typename Make>
+absl::StatusOr<Shape> PlannedShape(const KernelRequest& request, absl::Span<const int> deciding,
+                                   const Make& make) {
+  if (!AllConstant(request, deciding)) return NodeError(request.node, "has a shape known later");
+  ONWARD_ASSIGN_OR_RETURN(auto plan, make(Constants(request)));
+  return plan.shape;
+}
+
 // A kernel with one output whose shape and work follow from the values of the
 // inputs `deciding`. `make(inputs)` gives StatusOr<Plan>, Plan has a member
 // `shape`; `run(plan, call, output)` does the work. Planned at compile time if

@@ -72,8 +72,13 @@ absl::StatusOr<Kernel> MakeReshape(const KernelRequest& request) {
   return kernel;
 }
 
-absl::StatusOr<Kernel> MakeFlatten(const KernelRequest& request) {
-  ONWARD_RETURN_IF_ERROR(CheckArity(request, 1));
+absl::StatusOr<Shape> ReshapedShape(const KernelRequest& r, int) {
+  return PlannedShape(r, {1}, [&](absl::Span<const Tensor* const> inputs) {
+    return PlanReshape(r.node, r.in(0), *inputs[1]);
+  });
+}
+
+absl::StatusOr<Shape> FlattenedShape(const KernelRequest& request, int) {
   const Shape& in = request.in(0);
   int64_t axis = request.node.Int("axis", 1);
   if (axis < -in.rank() || axis > in.rank()) {
@@ -81,7 +86,12 @@ absl::StatusOr<Kernel> MakeFlatten(const KernelRequest& request) {
                                                 in.rank(), "]"));
   }
   if (axis < 0) axis += in.rank();
-  const Shape out{in.elements(0, axis), in.elements(axis, in.rank())};
+  return Shape{in.elements(0, axis), in.elements(axis, in.rank())};
+}
+
+absl::StatusOr<Kernel> MakeFlatten(const KernelRequest& request) {
+  ONWARD_RETURN_IF_ERROR(CheckArity(request, 1));
+  ONWARD_ASSIGN_OR_RETURN(const Shape out, FlattenedShape(request, 0));
   auto make = [out](absl::Span<const Tensor* const>) -> absl::StatusOr<ViewPlan> {
     return ViewPlan{out};
   };
@@ -120,6 +130,12 @@ absl::StatusOr<ViewPlan> PlanSqueeze(const Node& node, const Shape& in, const Te
   return plan;
 }
 
+absl::StatusOr<Shape> SqueezedShape(const KernelRequest& r, int) {
+  return PlannedShape(r, {1}, [&](absl::Span<const Tensor* const> inputs) {
+    return PlanSqueeze(r.node, r.in(0), InputAt(inputs, 1));
+  });
+}
+
 absl::StatusOr<Kernel> MakeSqueeze(const KernelRequest& request) {
   ONWARD_RETURN_IF_ERROR(CheckArity(request, 1));
   auto make = [node = KeepNode(request.node),
@@ -140,6 +156,12 @@ absl::StatusOr<ViewPlan> PlanUnsqueeze(const Node& node, const Shape& in, const 
   int from = 0;
   for (bool add : added) plan.shape.push_back(add ? 1 : in[from++]);
   return plan;
+}
+
+absl::StatusOr<Shape> UnsqueezedShape(const KernelRequest& r, int) {
+  return PlannedShape(r, {1}, [&](absl::Span<const Tensor* const> inputs) {
+    return PlanUnsqueeze(r.node, r.in(0), *inputs[1]);
+  });
 }
 
 absl::StatusOr<Kernel> MakeUnsqueeze(const KernelRequest& request) {
@@ -194,10 +216,10 @@ absl::StatusOr<Kernel> MakeSize(const KernelRequest& request) {
 
 void RegisterShapeKernels(KernelTable& table) {
   const std::string any = "all";
-  table.Add("Reshape", {"reference", 5, MakeReshape, any});
-  table.Add("Flatten", {"reference", 1, MakeFlatten, any});
-  table.Add("Squeeze", {"reference", 13, MakeSqueeze, any});
-  table.Add("Unsqueeze", {"reference", 13, MakeUnsqueeze, any});
+  table.Add("Reshape", {"reference", 5, MakeReshape, any, false, ReshapedShape});
+  table.Add("Flatten", {"reference", 1, MakeFlatten, any, false, FlattenedShape});
+  table.Add("Squeeze", {"reference", 13, MakeSqueeze, any, false, SqueezedShape});
+  table.Add("Unsqueeze", {"reference", 13, MakeUnsqueeze, any, false, UnsqueezedShape});
   table.Add("Shape", {"reference", 1, MakeShape, any});
   table.Add("Size", {"reference", 1, MakeSize, any});
   RegisterFillKernels(table);

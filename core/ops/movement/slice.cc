@@ -101,6 +101,12 @@ absl::StatusOr<CopyPlan> PlanSlice(const Node& node, DType dtype, const Shape& i
   return CopyPlan{out, StridedCopy(dtype, out.dims(), strides, offset)};
 }
 
+absl::StatusOr<Shape> SlicedShape(const KernelRequest& r, int) {
+  return PlannedShape(r, {1, 2, 3, 4}, [&](absl::Span<const Tensor* const> inputs) {
+    return PlanSlice(r.node, r.inputs[0].dtype, r.in(0), inputs);
+  });
+}
+
 absl::StatusOr<Kernel> MakeSlice(const KernelRequest& request) {
   ONWARD_RETURN_IF_ERROR(CheckArity(request, 3));
   auto make = [node = KeepNode(request.node), dtype = request.inputs[0].dtype,
@@ -122,6 +128,12 @@ absl::StatusOr<CopyPlan> PlanExpand(const Node& node, DType dtype, const Shape& 
   const int shift = out->rank() - in.rank();
   for (int i = 0; i < in.rank(); ++i) strides[i + shift] = in[i] == 1 ? 0 : dense[i];
   return CopyPlan{*out, StridedCopy(dtype, out->dims(), strides)};
+}
+
+absl::StatusOr<Shape> ExpandedShape(const KernelRequest& r, int) {
+  return PlannedShape(r, {1}, [&](absl::Span<const Tensor* const> inputs) {
+    return PlanExpand(r.node, r.inputs[0].dtype, r.in(0), *inputs[1]);
+  });
 }
 
 absl::StatusOr<Kernel> MakeExpand(const KernelRequest& request) {
@@ -153,6 +165,12 @@ absl::StatusOr<CopyPlan> PlanTile(const Node& node, DType dtype, const Shape& in
   return CopyPlan{out, StridedCopy(dtype, dims.dims(), strides)};
 }
 
+absl::StatusOr<Shape> TiledShape(const KernelRequest& r, int) {
+  return PlannedShape(r, {1}, [&](absl::Span<const Tensor* const> inputs) {
+    return PlanTile(r.node, r.inputs[0].dtype, r.in(0), *inputs[1]);
+  });
+}
+
 absl::StatusOr<Kernel> MakeTile(const KernelRequest& request) {
   ONWARD_RETURN_IF_ERROR(CheckArity(request, 2));
   auto make = [node = KeepNode(request.node), dtype = request.inputs[0].dtype,
@@ -165,9 +183,9 @@ absl::StatusOr<Kernel> MakeTile(const KernelRequest& request) {
 }  // namespace
 
 void RegisterSliceKernels(KernelTable& table) {
-  table.Add("Slice", {"reference", 10, MakeSlice, "all but packed"});
-  table.Add("Expand", {"reference", 8, MakeExpand, "all but packed"});
-  table.Add("Tile", {"reference", 6, MakeTile, "all but packed"});
+  table.Add("Slice", {"reference", 10, MakeSlice, "all but packed", false, SlicedShape});
+  table.Add("Expand", {"reference", 8, MakeExpand, "all but packed", false, ExpandedShape});
+  table.Add("Tile", {"reference", 6, MakeTile, "all but packed", false, TiledShape});
 }
 
 }  // namespace onward

@@ -67,20 +67,29 @@ absl::StatusOr<Kernel> PermutedView(const KernelRequest& request, absl::Span<con
   });
 }
 
+absl::StatusOr<std::vector<int64_t>> PermOf(const KernelRequest& request) {
+  const Shape& in = request.in(0);
+  std::vector<int64_t> reversed(in.rank());
+  std::iota(reversed.rbegin(), reversed.rend(), 0);
+  std::vector<int64_t> perm = request.node.Ints("perm", reversed);
+  if (IsPermutation(perm, in.rank())) return perm;
+  return NodeError(request.node,
+                   absl::StrCat("perm [", absl::StrJoin(perm, ", "),
+                                "] is no permutation of the axes of ", in.ToString()));
+}
+
+absl::StatusOr<Shape> TransposedShape(const KernelRequest& request, int) {
+  ONWARD_ASSIGN_OR_RETURN(const std::vector<int64_t> perm, PermOf(request));
+  Shape out;
+  for (int64_t axis : perm) out.push_back(request.in(0)[static_cast<int>(axis)]);
+  return out;
+}
+
 absl::StatusOr<Kernel> MakeTranspose(const KernelRequest& request) {
   ONWARD_RETURN_IF_ERROR(CheckArity(request, 1));
   const Shape& in = request.in(0);
-  const int rank = in.rank();
-  std::vector<int64_t> reversed(rank);
-  std::iota(reversed.rbegin(), reversed.rend(), 0);
-  const std::vector<int64_t> perm = request.node.Ints("perm", reversed);
-  if (!IsPermutation(perm, rank)) {
-    return NodeError(request.node,
-                     absl::StrCat("perm [", absl::StrJoin(perm, ", "),
-                                  "] is no permutation of the axes of ", in.ToString()));
-  }
-  Shape out;
-  for (int64_t axis : perm) out.push_back(in[static_cast<int>(axis)]);
+  ONWARD_ASSIGN_OR_RETURN(const std::vector<int64_t> perm, PermOf(request));
+  ONWARD_ASSIGN_OR_RETURN(const Shape out, TransposedShape(request, 0));
   if (absl::StatusOr<Kernel> view = PermutedView(request, perm, out); view.ok()) return view;
   return Permute(request, in, perm, out);
 }
@@ -137,7 +146,7 @@ absl::StatusOr<Kernel> MakeSpaceToDepth(const KernelRequest& request) {
 }  // namespace
 
 void RegisterTransposeKernels(KernelTable& table) {
-  table.Add("Transpose", {"reference", 1, MakeTranspose, "all but packed"});
+  table.Add("Transpose", {"reference", 1, MakeTranspose, "all but packed", false, TransposedShape});
   table.Add("DepthToSpace", {"reference", 1, MakeDepthToSpace, "all but packed"});
   table.Add("SpaceToDepth", {"reference", 1, MakeSpaceToDepth, "all but packed"});
 }

@@ -278,7 +278,7 @@ void RegisterBatchNormKernels(KernelTable& table) {
     return output == 0 ? r.in(0) : r.in(2 + output);
   };
   table.Add("BatchNormalization",
-            {"reference", 14, Adapt(MakeBatchNorm, shape), "float, double, float16, bfloat16"});
+            Adapted("reference", 14, MakeBatchNorm, shape, "float, double, float16, bfloat16"));
   table.Add("FusedBatchNormalization", {"reference", 1, MakeBatchNorm, "float, double"},
             kOnwardDomain);
 }

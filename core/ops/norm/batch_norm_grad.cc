@@ -239,7 +239,7 @@ absl::StatusOr<Kernel> MakeBatchNormGrad(const KernelRequest& r) {
 void RegisterBatchNormGradKernels(KernelTable& table) {
   auto shape = [](const KernelRequest& r, int output) { return r.in(output == 0 ? 1 : 2); };
   table.Add("BatchNormalizationGrad",
-            {"reference", 1, Adapt(MakeBatchNormGrad, shape), "float, double, float16, bfloat16"},
+            Adapted("reference", 1, MakeBatchNormGrad, shape, "float, double, float16, bfloat16"),
             kOnwardDomain);
   table.Add("FusedBatchNormalizationGrad", {"reference", 1, MakeBatchNormGrad, "float, double"},
             kOnwardDomain);

@@ -156,10 +156,10 @@ absl::StatusOr<Kernel> MakeLayerNorm(const KernelRequest& r, bool rms) {
 }
 
 // Mean and InvStdDev have ones in place of the normalised axes.
-Shape LayerNormShape(const KernelRequest& r, int output) {
+absl::StatusOr<Shape> LayerNormShape(const KernelRequest& r, int output) {
   Shape shape = r.in(0);
   if (output == 0) return shape;
-  const int axis = *NormalizeAxis(r.node.Int("axis", -1), shape.rank());
+  ONWARD_ASSIGN_OR_RETURN(const int axis, NormalizeAxis(r.node.Int("axis", -1), shape.rank()));
   for (int i = axis; i < shape.rank(); ++i) shape[i] = 1;
   return shape;
 }
@@ -170,8 +170,8 @@ void RegisterLayerNormKernels(KernelTable& table) {
   const char* types = "float, double, float16, bfloat16";
   auto layer = [](const KernelRequest& r) { return MakeLayerNorm(r, false); };
   auto rms = [](const KernelRequest& r) { return MakeLayerNorm(r, true); };
-  table.Add("LayerNormalization", {"reference", 17, Adapt(layer, LayerNormShape), types});
-  table.Add("RMSNormalization", {"reference", 23, Adapt(rms, LikeInput(0)), types});
+  table.Add("LayerNormalization", Adapted("reference", 17, layer, LayerNormShape, types));
+  table.Add("RMSNormalization", Adapted("reference", 23, rms, LikeInput(0), types));
 }
 
 }  // namespace onward

@@ -150,7 +150,7 @@ absl::StatusOr<Kernel> MakeLayerNormGrad(const KernelRequest& r) {
 void RegisterLayerNormGradKernels(KernelTable& table) {
   auto shape = [](const KernelRequest& r, int output) { return r.in(output == 0 ? 1 : 2); };
   table.Add("LayerNormalizationGrad",
-            {"reference", 1, Adapt(MakeLayerNormGrad, shape), "float, double, float16, bfloat16"},
+            Adapted("reference", 1, MakeLayerNormGrad, shape, "float, double, float16, bfloat16"),
             kOnwardDomain);
 }
 

@@ -213,10 +213,10 @@ void RegisterNormKernels(KernelTable& table) {
   RegisterLayerNormGradKernels(table);
   auto instance = [](const KernelRequest& r) { return MakeGroupNorm(r, true); };
   auto group = [](const KernelRequest& r) { return MakeGroupNorm(r, false); };
-  table.Add("InstanceNormalization", {"reference", 6, Adapt(instance, LikeInput(0)), kTypes});
-  table.Add("GroupNormalization", {"reference", 21, Adapt(group, LikeInput(0)), kTypes});
-  table.Add("LpNormalization", {"reference", 1, Adapt(MakeLpNorm, LikeInput(0)), kTypes});
-  table.Add("LRN", {"reference", 1, Adapt(MakeLrn, LikeInput(0)), kTypes});
+  table.Add("InstanceNormalization", Adapted("reference", 6, instance, LikeInput(0), kTypes));
+  table.Add("GroupNormalization", Adapted("reference", 21, group, LikeInput(0), kTypes));
+  table.Add("LpNormalization", Adapted("reference", 1, MakeLpNorm, LikeInput(0), kTypes));
+  table.Add("LRN", Adapted("reference", 1, MakeLrn, LikeInput(0), kTypes));
 }
 
 }  // namespace onward

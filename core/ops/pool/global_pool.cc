@@ -214,11 +214,11 @@ absl::StatusOr<Kernel> MakeGlobalAveragePoolGrad(const KernelRequest& r) {
 
 void RegisterGlobalPoolKernels(KernelTable& table) {
   const auto reduced = [](const KernelRequest& r, int) { return ReducedShape(r.in(0)); };
-  table.Add("GlobalAveragePool", {"reference", 1, Adapt(MakeGlobalAveragePool, reduced), kTypes});
-  table.Add("GlobalMaxPool", {"reference", 1, Adapt(MakeGlobalMaxPool, reduced), kTypes});
-  table.Add("GlobalLpPool", {"reference", 1, Adapt(MakeGlobalLpPool, reduced), kTypes});
+  table.Add("GlobalAveragePool", Adapted("reference", 1, MakeGlobalAveragePool, reduced, kTypes));
+  table.Add("GlobalMaxPool", Adapted("reference", 1, MakeGlobalMaxPool, reduced, kTypes));
+  table.Add("GlobalLpPool", Adapted("reference", 1, MakeGlobalLpPool, reduced, kTypes));
   table.Add("GlobalAveragePoolGrad",
-            {"reference", 1, Adapt(MakeGlobalAveragePoolGrad, LikeInput(1), {{1}}), kTypes},
+            Adapted("reference", 1, MakeGlobalAveragePoolGrad, LikeInput(1), kTypes, {{1}}),
             kOnwardDomain);
 }
 

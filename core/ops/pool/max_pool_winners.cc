@@ -191,10 +191,10 @@ void RegisterMaxPoolWinnerKernels(KernelTable& table) {
     const Shape y = *PooledShape(r, r.in(0));
     return output == 0 ? y : Winners::ShapeOf(y);
   };
-  table.Add("MaxPoolWinners", {"reference", 1, Adapt(MakeMaxPoolWinners, pooled), kTypes},
+  table.Add("MaxPoolWinners", Adapted("reference", 1, MakeMaxPoolWinners, pooled, kTypes),
             kOnwardDomain);
   table.Add("MaxPoolWinnersGrad",
-            {"reference", 1, Adapt(MakeMaxPoolWinnersGrad, LikeInput(2), {{2}}), kTypes},
+            Adapted("reference", 1, MakeMaxPoolWinnersGrad, LikeInput(2), kTypes, {{2}}),
             kOnwardDomain);
 }
 

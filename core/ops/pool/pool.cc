@@ -248,14 +248,14 @@ PoolPlan::PoolPlan(const Window& window, bool count_include_pad) {
 }
 
 void RegisterPoolKernels(KernelTable& table) {
-  const auto pooled = [](const KernelRequest& r, int) { return *PooledShape(r, r.in(0)); };
-  table.Add("MaxPool", {"reference", 1, Adapt(MakeMaxPool, pooled), kMaxTypes});
-  table.Add("AveragePool", {"reference", 1, Adapt(MakeAveragePool, pooled), kTypes});
-  table.Add("LpPool", {"reference", 1, Adapt(MakeLpPool, pooled), kTypes});
-  table.Add("MaxPoolGrad", {"reference", 1, Adapt(MakeMaxPoolGrad, LikeInput(1)), kTypes},
+  const auto pooled = [](const KernelRequest& r, int) { return PooledShape(r, r.in(0)); };
+  table.Add("MaxPool", Adapted("reference", 1, MakeMaxPool, pooled, kMaxTypes));
+  table.Add("AveragePool", Adapted("reference", 1, MakeAveragePool, pooled, kTypes));
+  table.Add("LpPool", Adapted("reference", 1, MakeLpPool, pooled, kTypes));
+  table.Add("MaxPoolGrad", Adapted("reference", 1, MakeMaxPoolGrad, LikeInput(1), kTypes),
             kOnwardDomain);
   table.Add("AveragePoolGrad",
-            {"reference", 1, Adapt(MakeAveragePoolGrad, LikeInput(1), {{1}}), kTypes},
+            Adapted("reference", 1, MakeAveragePoolGrad, LikeInput(1), kTypes, {{1}}),
             kOnwardDomain);
   RegisterMaxPoolWinnerKernels(table);
   RegisterGlobalPoolKernels(table);

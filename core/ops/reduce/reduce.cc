@@ -191,9 +191,15 @@ absl::StatusOr<Kernel> MakeReduce(const KernelRequest& request) {
   return PlannedKernel<ReducePlan>(request, {1}, make, run);
 }
 
+absl::StatusOr<Shape> ReducedShape(const KernelRequest& request, int) {
+  return PlannedShape(request, {1}, [&](absl::Span<const Tensor* const> inputs) {
+    return PlanFor(request.node, request.in(0), InputAt(inputs, 1));
+  });
+}
+
 template <typename Reduction, typename Types>
 KernelTable::Entry ReduceEntry(int since) {
-  return Entry<Types>(since, MakeReduce<Reduction, Types>);
+  return Entry<Types>(since, MakeReduce<Reduction, Types>, ReducedShape);
 }
 
 }  // namespace

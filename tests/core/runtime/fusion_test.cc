@@ -73,13 +73,13 @@ TensorMap OneByOne(const Graph& graph, const TensorMap& feeds) {
     const Node node = work.front();
     std::vector<Tensor> in;
     for (const std::string& v : node.inputs) in.push_back(v.empty() ? Tensor() : values.at(v));
+    std::vector<ValueType> types(in.size());
+    std::vector<InputFact> facts(in.size());
+    for (size_t i = 0; i < in.size(); ++i) {
+      types[i] = ValueType::Of(in[i].dtype(), in[i].shape());
+      if (!node.inputs[i].empty()) facts[i] = {&types[i], &in[i]};
+    }
     if (node.op_type.starts_with("Fused") || node.op_type.find("Rows") != std::string::npos) {
-      std::vector<ValueType> types(in.size());
-      std::vector<InputFact> facts(in.size());
-      for (size_t i = 0; i < in.size(); ++i) {
-        types[i] = ValueType::Of(in[i].dtype(), in[i].shape());
-        if (!node.inputs[i].empty()) facts[i].type = &types[i];
-      }
       auto body = DefaultEnvironment().operators().FunctionBody(node, facts, graph.opsets);
       NameScope names(graph);
       auto nodes = ExpandCall(**body, node, node.outputs[0] + "__", &names);
@@ -87,7 +87,9 @@ TensorMap OneByOne(const Graph& graph, const TensorMap& feeds) {
       work.insert(work.begin() + 1, nodes->begin(), nodes->end());
       continue;
     }
-    auto out = EvaluateNode(node, in, context);
+    auto out_types = DefaultEnvironment().operators().Infer(node, facts, graph.opsets);
+    EXPECT_TRUE(out_types.ok()) << out_types.status();
+    auto out = EvaluateNode(node, facts, *out_types, context);
     EXPECT_TRUE(out.ok()) << out.status();
     for (size_t i = 0; i < node.outputs.size(); ++i) values[node.outputs[i]] = (*out)[i];
   }
