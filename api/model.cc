@@ -27,8 +27,9 @@ Result<Model> Model::Parse(const void* data, size_t size, const std::string& pat
       [&] { return ParseModel(std::string(static_cast<const char*>(data), size), path); });
 }
 
-Status Model::Write(const std::string& path) const {
-  return Guarded([&] { return ToStatus(WriteModel(impl_->model, path)); });
+Status Model::Write(const std::string& path, const WriteOptions& options) const {
+  const onward::WriteOptions how = {.external_data = options.external_data};
+  return Guarded([&] { return ToStatus(WriteModel(impl_->model, path, how)); });
 }
 
 std::string Model::path() const { return impl_->model.path(); }

@@ -27,6 +27,11 @@ struct Finding {
   std::string fix;
 };
 
+struct WriteOptions {
+  // The weights go to a second file beside the model although one would do.
+  bool external_data = false;
+};
+
 class Model {
  public:
   // Reads an .onnx file. External data lies beside it and is mapped: those files must not be
@@ -36,9 +41,10 @@ class Model {
   // external data is looked for in its folder.
   static Result<Model> Parse(const void* data, size_t size, const std::string& path = "");
 
-  // Writes the file whole or not at all. Past 2 GiB the weights go to a second file beside it,
-  // PATH.data-XXXXXXXX, which it names; such files of earlier writes are removed.
-  Status Write(const std::string& path) const;
+  // Writes the file whole or not at all. Past 2 GiB, and where asked for, the weights go to a
+  // second file beside it, PATH.data-XXXXXXXX, which it names; such files of earlier writes are
+  // removed.
+  Status Write(const std::string& path, const WriteOptions& options = {}) const;
 
   // Where it was read from; empty where it was made in memory.
   std::string path() const;

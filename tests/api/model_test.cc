@@ -75,6 +75,18 @@ TEST_F(Api, MetadataTravelsInTheFile) {
   EXPECT_EQ(Model::Read(folder_ + "/m.onnx")->Metadata("note"), "mine");
 }
 
+TEST_F(Api, WeightsGoBesideTheModelOnRequest) {
+  const std::string path = folder_ + "/m.onnx";
+  const Model model = Trainable();
+  ASSERT_TRUE(model.Write(path).ok());
+  const auto whole = std::filesystem::file_size(path);
+  ASSERT_TRUE(model.Write(path, {.external_data = true}).ok());
+  EXPECT_LT(std::filesystem::file_size(path), whole / 2);
+  const Tensor before = model.Initializer("fc2.weight").value();
+  const Tensor after = Model::Read(path)->Initializer("fc2.weight").value();
+  EXPECT_TRUE(std::equal(before.data<float>(), before.data<float>() + 1280, after.data<float>()));
+}
+
 TEST_F(Api, ErrorsNameTheFile) {
   EXPECT_THAT(Model::Read("/nowhere.onnx").status().message(), HasSubstr("/nowhere.onnx"));
   const std::string junk = "not a model";
