@@ -122,6 +122,39 @@ absl::StatusOr<Tensor> StackedOutput::Take(absl::FunctionRef<ValueType()> otherw
   return Tensor(whole.dtype(), shape, whole.raw(), std::make_shared<Tensor>(whole));
 }
 
+absl::Status Iterations::Take(absl::Span<const Value> results) {
+  const size_t states = carried_.size();
+  for (size_t k = 0; k < states; ++k) carried_.Leave(k, results[k]);
+  for (size_t k = 0; k < stacks_.size(); ++k) {
+    if (absl::Status s = stacks_[k].Add(results[states + k]); !s.ok()) {
+      return Failed(static_cast<int>(k), s);
+    }
+  }
+  carried_.Advance();
+  return absl::OkStatus();
+}
+
+absl::Status Iterations::Give(absl::Span<Value* const> outputs, SliceType type, Place place) {
+  const int states = static_cast<int>(carried_.size());
+  for (int i = 0; i < static_cast<int>(outputs.size()); ++i) {
+    if (outputs[i] == nullptr) continue;
+    if (i < states) {
+      *outputs[i] = carried_[i].Owned();
+      continue;
+    }
+    const int k = i - states;
+    absl::StatusOr<Tensor> stacked = stacks_[k].Take([&] { return type(k); });
+    if (stacked.ok()) stacked = place(k, *std::move(stacked));
+    if (!stacked.ok()) return Failed(k, stacked.status());
+    *outputs[i] = *std::move(stacked);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Iterations::Failed(int stacked, const absl::Status& status) const {
+  return Annotate(status, absl::StrCat(node_.Describe(), ": scan output ", stacked));
+}
+
 absl::StatusOr<Tensor> MoveAxis(const Tensor& tensor, int from, int to) {
   if (from == to) return tensor;
   ONWARD_RETURN_IF_ERROR(CheckWholeBytes(tensor.dtype(), "what is scanned"));

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "core/runtime/control/control.h"
@@ -71,6 +72,30 @@ class StackedOutput {
   size_t limit_;
   Tensor stacked_;  // of `capacity` along the first axis
   int64_t count_ = 0, capacity_ = 0;
+};
+
+// What the iterations of one run leave: values for the next one, and slices to be stacked.
+class Iterations {
+ public:
+  // `expected`: how many there will be, if known (otherwise -1); `limit`: bytes there may be.
+  Iterations(const Node& node, absl::Span<const Value* const> initial, int stacked,
+             int64_t expected, size_t limit)
+      : node_(node), carried_(initial), stacks_(stacked, StackedOutput(expected, limit)) {}
+  const CarriedValues& carried() const { return carried_; }
+  // Takes what the body gave: carried values, then slices.
+  absl::Status Take(absl::Span<const Value> results);
+  // Hands all of it out. Of stacked output k, `type(k)` is the type of one slice, should there
+  // be none, and `place(k, tensor)` makes the output of the stack.
+  using SliceType = absl::FunctionRef<ValueType(int k)>;
+  using Place = absl::FunctionRef<absl::StatusOr<Tensor>(int k, Tensor stacked)>;
+  absl::Status Give(absl::Span<Value* const> outputs, SliceType type, Place place);
+
+ private:
+  absl::Status Failed(int stacked, const absl::Status& status) const;
+
+  const Node& node_;
+  CarriedValues carried_;
+  std::vector<StackedOutput> stacks_;
 };
 
 // The same elements with axis `from` moved to place `to`.

@@ -43,9 +43,8 @@ class Loop : public ControlFlow {
     if (call.inputs[1] != nullptr) {
       ONWARD_ASSIGN_OR_RETURN(condition, AsBool(node_, *call.inputs[1], "its condition"));
     }
-    CarriedValues carried(call.inputs.subspan(kFirstState, states));
-    std::vector<StackedOutput> stacks(scanned,
-                                      StackedOutput(call.inputs[0] == nullptr ? -1 : most, limit_));
+    Iterations iterations(node_, call.inputs.subspan(kFirstState, states), scanned,
+                          call.inputs[0] == nullptr ? -1 : most, limit_);
     std::vector<const Value*> own(body_.inputs());
     RunOptions run = options;
     for (int64_t i = 0; i < most && condition; ++i) {
@@ -53,40 +52,23 @@ class Loop : public ControlFlow {
       if (options.cancel != nullptr && options.cancel->load(std::memory_order_relaxed)) {
         return absl::CancelledError("stopped");
       }
-      PointAt(i, condition, carried, &own);
+      PointAt(i, condition, iterations.carried(), &own);
       SetIteration(options, i, &run);
       ONWARD_ASSIGN_OR_RETURN(absl::Span<const Value> results, body_.Run(own, call, run));
       ONWARD_ASSIGN_OR_RETURN(condition,
                               AsBool(node_, results[0], "the condition that its body leaves"));
-      for (int k = 0; k < states; ++k) carried.Leave(k, results[1 + k]);
-      for (int k = 0; k < scanned; ++k) {
-        if (absl::Status s = stacks[k].Add(results[1 + states + k]); !s.ok()) {
-          return ScanError(k, s);
-        }
-      }
-      carried.Advance();
+      ONWARD_RETURN_IF_ERROR(iterations.Take(results.subspan(1)));
     }
-    for (int k = 0; k < static_cast<int>(call.outputs.size()); ++k) {
-      if (call.outputs[k] == nullptr) continue;
-      if (k < states) {
-        *call.outputs[k] = carried[k].Owned();
-        continue;
-      }
-      PointAt(0, condition, carried, &own);
-      absl::StatusOr<Tensor> stacked =
-          stacks[k - states].Take([&] { return body_.OutputType(1 + k, own, call); });
-      if (!stacked.ok()) return ScanError(k - states, stacked.status());
-      *call.outputs[k] = *std::move(stacked);
-    }
-    return absl::OkStatus();
+    const auto type_of_slice = [&](int k) {
+      PointAt(0, condition, iterations.carried(), &own);
+      return body_.OutputType(1 + states + k, own, call);
+    };
+    return iterations.Give(call.outputs, type_of_slice,
+                           [](int, Tensor stacked) -> absl::StatusOr<Tensor> { return stacked; });
   }
 
  private:
   static constexpr int kFirstState = 2;
-
-  absl::Status ScanError(int k, const absl::Status& status) const {
-    return Annotate(status, absl::StrCat(node_.Describe(), ": scan output ", k));
-  }
 
   void PointAt(int64_t iteration, bool condition, const CarriedValues& carried,
                std::vector<const Value*>* own) {

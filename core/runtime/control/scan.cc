@@ -55,13 +55,14 @@ class Scan : public ControlFlow {
     ONWARD_ASSIGN_OR_RETURN(const std::vector<Tensor> scanned,
                             Scanned(call.inputs.subspan(states, scans), in));
     const int64_t length = scanned[0].shape()[0];
-    CarriedValues carried(call.inputs.subspan(0, states));
-    std::vector<StackedOutput> stacks(slices, StackedOutput(length, limit_));
+    Iterations iterations(node_, call.inputs.subspan(0, states), slices, length, limit_);
     std::vector<Value> slice(scans);
     std::vector<const Value*> own(given);
     RunOptions run = options;
     const auto point = [&] {
-      for (int k = 0; k < given; ++k) own[k] = k < states ? &carried[k] : &slice[k - states];
+      for (int k = 0; k < given; ++k) {
+        own[k] = k < states ? &iterations.carried()[k] : &slice[k - states];
+      }
     };
     for (int64_t i = 0; i < length; ++i) {
       for (int64_t k = 0; k < scans; ++k) {
@@ -70,35 +71,18 @@ class Scan : public ControlFlow {
       point();
       SetIteration(options, i, &run);
       ONWARD_ASSIGN_OR_RETURN(absl::Span<const Value> results, body_.Run(own, call, run));
-      for (int k = 0; k < states; ++k) carried.Leave(k, results[k]);
-      for (int k = 0; k < slices; ++k) {
-        if (absl::Status s = stacks[k].Add(results[states + k]); !s.ok()) return OutputError(k, s);
-      }
-      carried.Advance();
+      ONWARD_RETURN_IF_ERROR(iterations.Take(results));
     }
-    for (int k = 0; k < static_cast<int>(call.outputs.size()); ++k) {
-      if (call.outputs[k] == nullptr) continue;
-      if (k < states) {
-        *call.outputs[k] = carried[k].Owned();
-        continue;
-      }
-      absl::StatusOr<Tensor> stacked = stacks[k - states].Take([&] {
-        for (int64_t j = 0; j < scans; ++j) slice[j] = Like(scanned[j]);
-        point();
-        return body_.OutputType(k, own, call);
-      });
-      if (stacked.ok()) stacked = Placed(*stacked, out, k - states);
-      if (!stacked.ok()) return OutputError(k - states, stacked.status());
-      *call.outputs[k] = *std::move(stacked);
-    }
-    return absl::OkStatus();
+    const auto type_of_slice = [&](int k) {
+      for (int64_t j = 0; j < scans; ++j) slice[j] = Like(scanned[j]);
+      point();
+      return body_.OutputType(states + k, own, call);
+    };
+    return iterations.Give(call.outputs, type_of_slice,
+                           [&](int k, const Tensor& stacked) { return Placed(stacked, out, k); });
   }
 
  private:
-  absl::Status OutputError(int k, const absl::Status& status) const {
-    return Annotate(status, absl::StrCat(node_.Describe(), ": scan output ", k));
-  }
-
   // A slice of a tensor that may have none.
   static Value Like(const Tensor& scanned) {
     return Tensor(scanned.dtype(), Shape(scanned.shape().dims().subspan(1)));
