@@ -43,72 +43,120 @@ absl::Status CheckValue(const Graph& graph, const std::string& role, const std::
                    "; gradients exist for floating-point tensors only"));
 }
 
+std::vector<std::string> ValuesOf(const std::vector<SeededValue>& ys) {
+  std::vector<std::string> values;
+  for (const SeededValue& y : ys) values.push_back(y.value);
+  return values;
+}
+
 class Engine {
  public:
-  Engine(Graph forward, const std::string& y, const std::vector<std::string>& xs,
+  Engine(Graph forward, const std::vector<SeededValue>& ys, const std::vector<std::string>& xs,
          const DifferentiateOptions& options, const RuleTable& rules, int next_dim)
       : graph_(std::move(forward)),
-        y_(y),
+        seeded_(ys),
+        ys_(ValuesOf(ys)),
         xs_(xs),
         options_(options),
-        prefix_(options.prefix.empty() ? absl::StrCat(y, "__vjp") : options.prefix),
+        prefix_(options.prefix.empty() ? absl::StrCat(ys_[0], "__vjp") : options.prefix),
         first_generated_(graph_.nodes.size()),
         b_(&graph_, options.operators, prefix_),
-        tape_(b_, rules, prefix_, y_, xs, next_dim) {
+        tape_(b_, rules, prefix_, ys_, xs, options.stop, next_dim) {
     b_.names().ReserveAll(options.reserved);
   }
 
   absl::StatusOr<Gradients> Run() {
-    ONWARD_RETURN_IF_ERROR(CheckValue(graph_, "y", y_));
-    for (const std::string& x : xs_) ONWARD_RETURN_IF_ERROR(CheckValue(graph_, "x", x));
-    if (!options_.seed.empty())
-      ONWARD_RETURN_IF_ERROR(CheckValue(graph_, "the seed", options_.seed));
+    ONWARD_RETURN_IF_ERROR(Check());
     ONWARD_RETURN_IF_ERROR(tape_.Record());
     ONWARD_RETURN_IF_ERROR(Walk());
+    if (!blocks_.empty()) return ReportToStatus(Report(), blocks_);
     return Collect();
+  }
+
+  absl::StatusOr<GradientReport> RunReport() {
+    ONWARD_RETURN_IF_ERROR(Check());
+    ONWARD_RETURN_IF_ERROR(tape_.Record());
+    ONWARD_RETURN_IF_ERROR(Walk());
+    return Report();
   }
 
  private:
   // A gradient in the type and shape of its value.
   Expr Fit(const Expr& g, const Expr& x) { return FitTo(CastLike(g, x), x); }
 
-  Expr Seed() {
-    Expr y = b_.Value(y_);
-    return options_.seed.empty() ? FullLike(y, 1) : Fit(b_.Value(options_.seed), y);
+  absl::Status Check() const {
+    for (const SeededValue& y : seeded_) {
+      ONWARD_RETURN_IF_ERROR(CheckValue(graph_, "y", y.value));
+      if (!y.seed.empty()) ONWARD_RETURN_IF_ERROR(CheckValue(graph_, "the seed", y.seed));
+    }
+    for (const std::string& x : xs_) ONWARD_RETURN_IF_ERROR(CheckValue(graph_, "x", x));
+    for (const std::string& value : options_.stop) {
+      if (Exists(graph_, value)) continue;
+      return absl::InvalidArgumentError(
+          absl::StrCat("'", value, "', where gradients are to stop, names no value of graph '",
+                       graph_.name, "'"));
+    }
+    return absl::OkStatus();
+  }
+
+  GradientReport Report() const {
+    return MakeReport(tape_, ys_, xs_, blocks_,
+                      [&](const std::string& x) { return gradients_.contains(x); });
   }
 
   absl::Status Walk() {
-    gradients_[y_] = Seed();
+    for (const SeededValue& y : seeded_) {
+      const Expr value = b_.Value(y.value);
+      const Expr seed = y.seed.empty() ? FullLike(value, 1) : Fit(b_.Value(y.seed), value);
+      auto [it, is_first] = gradients_.try_emplace(y.value, seed);
+      if (!is_first) it->second = it->second + seed;
+    }
     ONWARD_RETURN_IF_ERROR(b_.status());
     std::vector<Step>& steps = tape_.steps();
-    for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
+    for (size_t i = steps.size(); i-- > 0;) {
+      Step& step = steps[i];
+      if (!Arrives(step.node)) continue;
       const size_t before = graph_.nodes.size();
-      if (absl::Status status = StepBack(*step); !status.ok()) {
-        return Annotate(status, absl::StrCat("while differentiating ", step->node.Describe(), ", ",
-                                             tape_.OpVersion(step->node)));
+      absl::Status refusal;
+      if (step.rule != nullptr) refusal = StepBack(step);
+      if (step.rule == nullptr || !refusal.ok()) {
+        blocks_.insert(blocks_.begin(), {i, std::move(refusal)});
+        ONWARD_RETURN_IF_ERROR(PassObstacle(step.node));
       }
-      for (size_t i = before; i < graph_.nodes.size(); ++i) {
-        if (graph_.nodes[i].origin.empty()) {
-          graph_.nodes[i].origin = absl::StrCat("the gradient of ", step->node.Describe());
+      for (size_t k = before; k < graph_.nodes.size(); ++k) {
+        if (graph_.nodes[k].origin.empty()) {
+          graph_.nodes[k].origin = absl::StrCat("the gradient of ", step.node.Describe());
         }
       }
     }
     return absl::OkStatus();
   }
 
-  // From the gradients of a node's outputs to those of its inputs. An x is an
-  // end: its gradient is not handed on.
+  // Whether a gradient arrives at the node. An x is an end: its gradient is not handed on.
+  bool Arrives(const Node& node) const {
+    return std::any_of(node.outputs.begin(), node.outputs.end(), [&](const std::string& out) {
+      return gradients_.contains(out) && !tape_.IsX(out);
+    });
+  }
+
+  // Goes on behind a node that no gradient passes, so that all such nodes are found; what is
+  // built from here on is thrown away.
+  absl::Status PassObstacle(const Node& node) {
+    b_.Forget();
+    for (const std::string& in : AllInputs(node)) {
+      if (tape_.IsActive(in)) gradients_.try_emplace(in, FullLike(b_.Value(in), 0));
+    }
+    return b_.status();
+  }
+
+  // From the gradients of a node's outputs to those of its inputs.
   absl::Status StepBack(Step& step) {
     const Node& node = step.node;
     std::vector<std::optional<Expr>> dys(node.outputs.size());
-    bool arrives = false;
     for (size_t i = 0; i < dys.size(); ++i) {
       auto it = gradients_.find(node.outputs[i]);
-      if (it == gradients_.end() || tape_.IsX(node.outputs[i])) continue;
-      dys[i] = it->second;
-      arrives = true;
+      if (it != gradients_.end() && !tape_.IsX(node.outputs[i])) dys[i] = it->second;
     }
-    if (!arrives) return absl::OkStatus();
     std::vector<bool> needs(node.inputs.size());
     for (size_t i = 0; i < needs.size(); ++i) needs[i] = tape_.IsActive(node.inputs[i]);
     const Vjp vjp(
@@ -229,7 +277,8 @@ class Engine {
   }
 
   Graph graph_;
-  const std::string& y_;
+  const std::vector<SeededValue>& seeded_;
+  const std::vector<std::string> ys_;
   const std::vector<std::string>& xs_;
   const DifferentiateOptions& options_;
   const std::string prefix_;
@@ -238,13 +287,10 @@ class Engine {
   Tape tape_;
   absl::flat_hash_map<std::string, Expr> gradients_;
   std::vector<std::pair<size_t, size_t>> added_outputs_;  // node, output
+  std::vector<Block> blocks_;
 };
 
-}  // namespace
-
-absl::StatusOr<Gradients> Differentiate(const Graph& graph, const std::string& y,
-                                        const std::vector<std::string>& xs,
-                                        const DifferentiateOptions& options) {
+absl::Status CheckOptions(const Graph& graph, const DifferentiateOptions& options) {
   if (options.operators == nullptr) {
     return absl::InvalidArgumentError("DifferentiateOptions.operators is not set");
   }
@@ -254,11 +300,37 @@ absl::StatusOr<Gradients> Differentiate(const Graph& graph, const std::string& y
                      "; gradients are written in forms of opset ", kOldestOpset,
                      ": raise the graph first (RaiseOpset)"));
   }
-  const RuleTable& rules = *options.rules;
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<Gradients> Differentiate(const Graph& graph, const std::vector<SeededValue>& ys,
+                                        const std::vector<std::string>& xs,
+                                        const DifferentiateOptions& options) {
+  ONWARD_RETURN_IF_ERROR(CheckOptions(graph, options));
+  if (ys.empty()) return absl::InvalidArgumentError("nothing is named to differentiate");
   int next_dim = 0;
   ONWARD_ASSIGN_OR_RETURN(Graph forward,
-                          PrepareForward(graph, *options.operators, rules, &next_dim));
-  return Engine(std::move(forward), y, xs, options, rules, next_dim).Run();
+                          PrepareForward(graph, *options.operators, *options.rules, &next_dim));
+  return Engine(std::move(forward), ys, xs, options, *options.rules, next_dim).Run();
+}
+
+absl::StatusOr<Gradients> Differentiate(const Graph& graph, const std::string& y,
+                                        const std::vector<std::string>& xs,
+                                        const DifferentiateOptions& options) {
+  return Differentiate(graph, std::vector<SeededValue>{{y, ""}}, xs, options);
+}
+
+absl::StatusOr<GradientReport> ReportGradients(const Graph& graph, const std::string& y,
+                                               const std::vector<std::string>& xs,
+                                               const DifferentiateOptions& options) {
+  ONWARD_RETURN_IF_ERROR(CheckOptions(graph, options));
+  int next_dim = 0;
+  ONWARD_ASSIGN_OR_RETURN(Graph forward,
+                          PrepareForward(graph, *options.operators, *options.rules, &next_dim));
+  const std::vector<SeededValue> ys = {{y, ""}};
+  return Engine(std::move(forward), ys, xs, options, *options.rules, next_dim).RunReport();
 }
 
 }  // namespace onward

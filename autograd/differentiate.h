@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "autograd/report.h"
 #include "autograd/rule.h"
 #include "core/graph/graph.h"
 #include "core/graph/operator_set.h"
@@ -18,25 +19,43 @@ namespace onward {
 struct DifferentiateOptions {
   const OperatorSet* operators = nullptr;  // required
   const RuleTable* rules = nullptr;        // required
-  // The value the gradient of y starts from; "" means ones of y's shape.
-  std::string seed;
   // Prefix of generated values; "" means "<y>__vjp".
   std::string prefix;
+  // Values past which no gradient is handed on: they count as constants, but one that is
+  // an x gets its own gradient.
+  std::vector<std::string> stop;
   // Names that generated values must not take, beside those of the graph.
   std::vector<std::string> reserved;
 };
 
 struct Gradients {
   Graph graph;                      // the input graph, extended
-  std::vector<std::string> values;  // gradient of y by xs[i]
+  std::vector<std::string> values;  // gradient by xs[i]
 };
 
-// Fails with one message that lists every operator on a path from an x to y
-// that has neither rule nor function body, with the path and the remedy.
-// An x that y does not depend on gets zeros.
+// A value that is differentiated, and the value its gradient starts from; "" means ones of
+// its shape.
+struct SeededValue {
+  std::string value;
+  std::string seed;
+};
+
+// Derivatives of the sum of all ys, each multiplied with its seed and summed. Fails with one
+// message that lists every node on a path from an x to a y that no gradient passes, with
+// the reason, the path, what it blocks, and the remedy. An x that no y depends on gets
+// zeros.
+absl::StatusOr<Gradients> Differentiate(const Graph& graph, const std::vector<SeededValue>& ys,
+                                        const std::vector<std::string>& xs,
+                                        const DifferentiateOptions& options);
 absl::StatusOr<Gradients> Differentiate(const Graph& graph, const std::string& y,
                                         const std::vector<std::string>& xs,
                                         const DifferentiateOptions& options);
+
+// Which xs get a gradient, which cannot and why, without the gradients. Errors are those of
+// the graph.
+absl::StatusOr<GradientReport> ReportGradients(const Graph& graph, const std::string& y,
+                                               const std::vector<std::string>& xs,
+                                               const DifferentiateOptions& options);
 
 }  // namespace onward
 

@@ -13,6 +13,7 @@
 #include "core/graph/infer.h"
 #include "core/graph/inline.h"
 #include "core/graph/random.h"
+#include "core/graph/shape_data.h"
 
 namespace onward {
 namespace {
@@ -73,6 +74,7 @@ class DimNamer {
       if (it != constants_.end()) facts[i].constant = &it->second;
     }
     absl::StatusOr<std::vector<ValueType>> types = operators_.Infer(node, facts, graph_->opsets);
+    if (types.ok()) sizes_.Visit(node, facts, &*types);
     for (size_t i = 0; i < node.outputs.size(); ++i) {
       if (node.outputs[i].empty()) continue;
       ValueType& type = graph_->types[node.outputs[i]];
@@ -84,6 +86,7 @@ class DimNamer {
   Graph* graph_;
   const OperatorSet& operators_;
   absl::flat_hash_map<std::string, Tensor> constants_;
+  ShapeData sizes_;
   int* next_;
 };
 

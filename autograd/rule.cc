@@ -47,6 +47,15 @@ void RuleTable::AddZero(std::string_view op, std::string_view domain) {
   entries_[{std::string(domain), std::string(op)}] = Entry{nullptr};
 }
 
+void RuleTable::AddNone(std::string_view op, std::string_view reason, std::string_view domain) {
+  reasons_[{std::string(domain), std::string(op)}] = std::string(reason);
+}
+
+const std::string* RuleTable::WhyNone(std::string_view op, std::string_view domain) const {
+  auto it = reasons_.find({std::string(domain), std::string(op)});
+  return it == reasons_.end() ? nullptr : &it->second;
+}
+
 const RuleTable::Entry* RuleTable::Find(std::string_view op, std::string_view domain) const {
   auto it = entries_.find({std::string(domain), std::string(op)});
   return it == entries_.end() ? nullptr : &it->second;
@@ -72,6 +81,7 @@ void RegisterRules(RuleTable& table) {
   RegisterMlRules(table);
   RegisterControlRules(table);
   RegisterSequenceRules(table);
+  RegisterReasons(table);
 }
 
 }  // namespace onward

@@ -91,14 +91,23 @@ class RuleTable {
   void Add(std::string_view op, Rule rule, std::string_view domain = "");
   // The derivative is zero wherever it exists (Floor, Sign, comparisons, ...).
   void AddZero(std::string_view op, std::string_view domain = "");
+  // Says why there is no rule.
+  void AddNone(std::string_view op, std::string_view reason, std::string_view domain = "");
   struct Entry {
     Rule rule;  // null: zero
   };
   const Entry* Find(std::string_view op, std::string_view domain) const;
+  // What AddNone said; null where it said nothing.
+  const std::string* WhyNone(std::string_view op, std::string_view domain) const;
   const std::map<std::pair<std::string, std::string>, Entry>& all() const { return entries_; }
+  const std::map<std::pair<std::string, std::string>, std::string>& reasons() const {
+    return reasons_;
+  }
 
  private:
-  std::map<std::pair<std::string, std::string>, Entry> entries_;  // (domain, op)
+  // (domain, op)
+  std::map<std::pair<std::string, std::string>, Entry> entries_;
+  std::map<std::pair<std::string, std::string>, std::string> reasons_;
 };
 
 // Every rule of autograd/rules.
@@ -123,6 +132,8 @@ void RegisterSignalRules(RuleTable& table);
 void RegisterMlRules(RuleTable& table);
 void RegisterControlRules(RuleTable& table);
 void RegisterSequenceRules(RuleTable& table);
+// Why operators have no rule: every kernel has a rule, a body, a zero or a line here.
+void RegisterReasons(RuleTable& table);
 
 // The functions that those rules call (see docs/functions.md for signatures).
 void RegisterGradientFunctions(FunctionLibrary& library);

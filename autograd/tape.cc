@@ -31,7 +31,7 @@ std::vector<std::string> Chain(const std::string& value,
 }  // namespace
 
 absl::Status Tape::Record() {
-  needed_.insert(y_);
+  needed_.insert(ys_.begin(), ys_.end());
   ExtendNeeded(graph_.nodes, &needed_);
   active_.insert(xs_.begin(), xs_.end());
   const size_t forward_nodes = graph_.nodes.size();
@@ -40,7 +40,7 @@ absl::Status Tape::Record() {
     const Node node = graph_.nodes[i];
     ONWARD_RETURN_IF_ERROR(RecordNode(node, i, needed_, node, 0));
   }
-  return ReportObstacles();
+  return absl::OkStatus();
 }
 
 bool Tape::Carries(const std::string& value) const {
@@ -54,7 +54,7 @@ bool Tape::Carries(const std::string& value) const {
 void Tape::ExtendNeeded(const std::vector<Node>& nodes, ValueSet* needed) {
   for (auto node = nodes.rbegin(); node != nodes.rend(); ++node) {
     auto out = std::find_if(node->outputs.begin(), node->outputs.end(), [&](const std::string& v) {
-      return needed->contains(v) && !xs_.contains(v);
+      return needed->contains(v) && !xs_.contains(v) && !stop_.contains(v);
     });
     if (out == node->outputs.end()) continue;
     for (std::string& in : AllInputs(*node)) {
@@ -72,21 +72,26 @@ absl::Status Tape::RecordNode(const Node& node, size_t index, const ValueSet& ne
   auto source =
       std::find_if(inputs.begin(), inputs.end(), [&](const std::string& v) { return IsActive(v); });
   if (source == inputs.end()) return absl::OkStatus();
-  const bool matters = std::any_of(
-      node.outputs.begin(), node.outputs.end(),
-      [&](const std::string& v) { return needed.contains(v) && !xs_.contains(v) && Carries(v); });
-  if (!matters) return absl::OkStatus();
+  bool wanted = false, matters = false;
+  for (const std::string& out : node.outputs) {
+    if (!needed.contains(out) || xs_.contains(out) || stop_.contains(out)) continue;
+    wanted = true;
+    matters |= Carries(out);
+  }
+  if (!wanted) return absl::OkStatus();
   const RuleTable::Entry* entry = rules_.Find(node.op_type, node.domain);
-  if (entry != nullptr && entry->rule == nullptr) return absl::OkStatus();
-  if (entry != nullptr) {
-    steps_.push_back({node, index, &entry->rule});
-  } else {
+  if (!matters || (entry != nullptr && entry->rule == nullptr)) {
+    flats_.push_back({index, steps_.size()});
+    return absl::OkStatus();
+  }
+  if (entry == nullptr) {
     ONWARD_ASSIGN_OR_RETURN(std::optional<Function> body, Body(node));
     if (body.has_value()) return RecordBody(node, *body, needed, outer, depth);
-    AddObstacle(node, outer);
   }
+  steps_.push_back(
+      {node, index, entry == nullptr ? nullptr : &entry->rule, depth > 0 ? outer.Describe() : ""});
   for (const std::string& out : node.outputs) {
-    if (!Carries(out)) continue;
+    if (!Carries(out) || stop_.contains(out)) continue;
     active_.insert(out);
     from_.try_emplace(out, *source);
   }
@@ -115,7 +120,7 @@ absl::Status Tape::RecordBody(const Node& call, const Function& body, const Valu
         absl::StrCat(outer.Describe(), ": function bodies nested deeper than ", kMaxBodyDepth));
   }
   if (graph_.nodes.size() > static_cast<size_t>(kMaxExpandedNodes)) {
-    return absl::ResourceExhaustedError(absl::StrCat("function bodies on the way to '", y_,
+    return absl::ResourceExhaustedError(absl::StrCat("function bodies on the way to '", ys_[0],
                                                      "' expand to more than ", kMaxExpandedNodes,
                                                      " nodes"));
   }
@@ -175,14 +180,11 @@ std::string Tape::OpVersion(const Node& node) const {
                       since == 0 ? "" : absl::StrCat("-", since));
 }
 
-void Tape::AddObstacle(const Node& node, const Node& outer) {
-  const bool inside = &node != &outer;
-  obstacles_.push_back(absl::StrCat(OpVersion(node), " at ", node.Describe(),
-                                    inside ? ", in the body of " + outer.Describe() : "",
-                                    "\n    on the path ", Path(outer)));
+std::string Tape::WhyNone(const Node& node) const {
+  const std::string* reason = rules_.WhyNone(node.op_type, node.domain);
+  return reason == nullptr ? "" : *reason;
 }
 
-// "w -> h1 -> [fc2] -> h2 -> ... -> loss"
 std::string Tape::Path(const Node& node) const {
   std::vector<std::string> path, after;
   for (const std::string& in : AllInputs(node)) {
@@ -199,19 +201,6 @@ std::string Tape::Path(const Node& node) const {
   path.push_back(absl::StrCat("[", node.name.empty() ? node.op_type : node.name, "]"));
   path.insert(path.end(), after.begin(), after.end());
   return absl::StrJoin(path, " -> ");
-}
-
-absl::Status Tape::ReportObstacles() const {
-  if (obstacles_.empty()) return absl::OkStatus();
-  std::string message = absl::StrCat("cannot differentiate '", y_, "': ", obstacles_.size(),
-                                     obstacles_.size() == 1 ? " node has" : " nodes have",
-                                     " neither a gradient rule nor a function body:");
-  for (const std::string& obstacle : obstacles_) absl::StrAppend(&message, "\n  ", obstacle);
-  absl::StrAppend(
-      &message,
-      "\nFreeze the variables before these nodes, leave them out of what is derived by, "
-      "or name a plugin that knows their gradients (--plugin LIB.so).");
-  return absl::UnimplementedError(message);
 }
 
 }  // namespace onward

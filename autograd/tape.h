@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tape: the nodes between the xs and y, in order, each with its rule.
+// The tape: the nodes between the xs and the ys, in order, each with its rule.
 // Operators without a rule are replaced by the nodes of their function bodies.
 #ifndef ONWARD_AUTOGRAD_TAPE_H_
 #define ONWARD_AUTOGRAD_TAPE_H_
@@ -23,8 +23,9 @@ namespace onward {
 // the call's outputs; here it has the names that gradients arrive under.
 struct Step {
   Node node;
-  size_t index;  // of the node, or its copy, in the graph
-  const Rule* rule;
+  size_t index;        // of the node, or its copy, in the graph
+  const Rule* rule;    // null: nothing tells its gradient
+  std::string inside;  // the node of the forward graph whose body it is part of; "": none
 };
 
 class Tape {
@@ -32,23 +33,36 @@ class Tape {
   using ValueSet = absl::flat_hash_set<std::string>;
 
   // `builder` appends to the forward graph, `next_dim` counts names of unknown
-  // dimensions. Everything must outlive the tape.
+  // dimensions. No gradient is handed on past a value of `stop`. Everything must
+  // outlive the tape.
   Tape(GraphBuilder& builder, const RuleTable& rules, const std::string& prefix,
-       const std::string& y, const std::vector<std::string>& xs, int next_dim)
+       const std::vector<std::string>& ys, const std::vector<std::string>& xs,
+       const std::vector<std::string>& stop, int next_dim)
       : b_(builder),
         graph_(builder.graph()),
         operators_(*builder.operators()),
         rules_(rules),
         prefix_(prefix),
-        y_(y),
+        ys_(ys),
         xs_(xs.begin(), xs.end()),
+        stop_(stop.begin(), stop.end()),
         next_dim_(next_dim) {}
 
-  // Appends copies of the bodies' nodes to the graph. Fails, listing them all,
-  // if some node on the way has neither rule nor body.
+  // Appends copies of the bodies' nodes to the graph.
   absl::Status Record();
 
   std::vector<Step>& steps() { return steps_; }
+  const std::vector<Step>& steps() const { return steps_; }
+  // A node where gradients end, because its derivative is zero or its results are no
+  // floating-point numbers; it stands before a step.
+  struct Flat {
+    size_t index;  // in the graph
+    size_t step;
+  };
+  const std::vector<Flat>& flats() const { return flats_; }
+  const Node& NodeAt(size_t index) const { return graph_.nodes[index]; }
+  // Whether some y is computed from the value.
+  bool IsNeeded(const std::string& value) const { return needed_.contains(value); }
   bool IsX(const std::string& value) const { return xs_.contains(value); }
   // Whether gradients flow to a value: it depends on an x and is floating-point.
   bool IsActive(const std::string& value) const {
@@ -58,6 +72,10 @@ class Tape {
   std::vector<InputFact> Facts(const Node& node) const;
   // "Gemm-13".
   std::string OpVersion(const Node& node) const;
+  // Why its operator has no rule; "" where nobody said.
+  std::string WhyNone(const Node& node) const;
+  // One way from an x through the node to a y: "w -> h1 -> [fc2] -> h2 -> ... -> loss".
+  std::string Path(const Node& node) const;
 
  private:
   bool Carries(const std::string& value) const;
@@ -68,25 +86,22 @@ class Tape {
                           const Node& outer, int depth);
   absl::StatusOr<std::optional<Function>> Body(const Node& node) const;
   void ShareConstants(const Node& call, std::vector<Node>* nodes);
-  void AddObstacle(const Node& node, const Node& outer);
-  std::string Path(const Node& node) const;
-  absl::Status ReportObstacles() const;
 
   GraphBuilder& b_;
   Graph& graph_;
   const OperatorSet& operators_;
   const RuleTable& rules_;
   const std::string& prefix_;
-  const std::string& y_;
-  const ValueSet xs_;
+  const std::vector<std::string>& ys_;
+  const ValueSet xs_, stop_;
   int next_dim_;
 
-  ValueSet needed_;  // what y is computed from, up to the xs
+  ValueSet needed_;  // what the ys are computed from, up to the xs
   ValueSet active_;  // what depends on an x
-  // One way from each value to y, and from each active value back to an x.
+  // One way from each value to a y, and from each active value back to an x.
   absl::flat_hash_map<std::string, std::string> toward_y_, from_;
   std::vector<Step> steps_;
-  std::vector<std::string> obstacles_;
+  std::vector<Flat> flats_;
 };
 
 }  // namespace onward

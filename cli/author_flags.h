@@ -12,6 +12,10 @@
 
 namespace onward {
 
+// What is trained: the loss, the output it compares, and which weights.
+std::vector<Flag> ChoiceFlags();
+absl::Status ReadChoiceFlags(const Args& args, AuthorOptions* options);
+// These, and how it is trained.
 std::vector<Flag> AuthorFlags();
 // `options.loss` keeps its value where --loss is not given.
 absl::Status ReadAuthorFlags(const Args& args, AuthorOptions* options);

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// onward export, onward gradient: writing models made from models.
+// onward export: writing models made from models.
 #include "training_info/export.h"
 
 #include <algorithm>
 #include <iostream>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "cli/commands.h"
 #include "cli/compute_flags.h"
 #include "cli/write_checked.h"
@@ -14,7 +13,6 @@
 #include "core/graph/verify.h"
 #include "core/onnx_io/model.h"
 #include "training_info/combine.h"
-#include "training_info/gradient_model.h"
 #include "training_info/import.h"
 #include "training_info/lower.h"
 
@@ -78,19 +76,6 @@ absl::StatusOr<int> RunExport(const Args& args, const Environment& environment) 
   return 0;
 }
 
-absl::StatusOr<int> RunGradient(const Args& args, const Environment& environment) {
-  ONWARD_ASSIGN_OR_RETURN(Model model, ReadModel(args.Argument("MODEL")));
-  const std::vector<std::string> xs = absl::StrSplit(args.String("wrt"), ',', absl::SkipEmpty());
-  ONWARD_ASSIGN_OR_RETURN(GradientModel made, MakeGradientModel(model, args.String("of"), xs,
-                                                                args.Int("order"), environment));
-  ONWARD_RETURN_IF_ERROR(
-      WriteChecked(made.model, args.String("output"), ReadWriteFlags(args), environment));
-  std::cout << args.String("output") << ": outputs";
-  for (const std::string& name : made.gradients) std::cout << " " << name;
-  std::cout << "\n";
-  return 0;
-}
-
 }  // namespace
 
 Command ExportCommand() {
@@ -111,26 +96,6 @@ Command ExportCommand() {
                               "write the training step as plain ONNX operators instead")},
        .example = "onward export trained.onnx -o model.onnx --like original.onnx"},
       RunExport);
-}
-
-Command GradientCommand() {
-  return InEnvironment(
-      {.name = "gradient",
-       .summary = "writes a model that also outputs gradients, in standard operators",
-       .arguments = {{"MODEL", "an .onnx file"}},
-       .flags = {Flag::Value("of", "Y", "the value to differentiate (summed if it is not a scalar)")
-                     .Required(),
-                 Flag::Value("wrt", "A,B", "inputs, initializers or inner values").Required(),
-                 Flag::Count("order", "K", "2 differentiates each gradient again", 1,
-                             kHighestGradientOrder)
-                     .Default("1"),
-                 Flag::Value("output", "OUT", "the file to write")
-                     .Short('o')
-                     .Names(FlagNames::kResult)
-                     .Required(),
-                 OverwriteFlag(), ExternalDataFlag()},
-       .example = "onward gradient model.onnx --of y --wrt x,fc1.weight -o gradient.onnx"},
-      RunGradient);
 }
 
 }  // namespace onward

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// onward inspect, onward ops: what is in a file, what Onward can do.
+// onward inspect: what is in a file, what would train, what cannot and why.
 #include <algorithm>
 #include <iostream>
 #include <limits>
@@ -11,8 +11,10 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "autograd/differentiate.h"
+#include "cli/author_flags.h"
 #include "cli/commands.h"
 #include "cli/compute_flags.h"
+#include "cli/inspect_gradients.h"
 #include "core/base/status.h"
 #include "core/graph/infer.h"
 #include "core/graph/inline.h"
@@ -41,13 +43,33 @@ struct Facts {
   std::vector<std::string> trainable;
   std::vector<std::string> classes;  // what the file calls its classes, if it does
   std::string blocked;               // why gradients cannot be derived; "" if they can
+  RunFacts run;
+  GradientReport gradients;
 };
 
 std::string OpName(const Node& node) {
   return node.domain.empty() ? node.op_type : absl::StrCat(node.domain, ".", node.op_type);
 }
 
-absl::StatusOr<Facts> Gather(const Model& model, const Environment& environment) {
+bool NamesTraining(const Args& args) {
+  return args.Has("loss") || args.Has("train") || args.Has("freeze") || args.Has("train-output");
+}
+
+// Of the loss that the flags name, or of the output itself.
+absl::StatusOr<GradientReport> Report(const Args& args, const Model& model, const Facts& facts,
+                                      const Graph& canonical, const Environment& environment) {
+  if (!NamesTraining(args)) {
+    DifferentiateOptions options;
+    options.operators = &environment.operators();
+    options.rules = &environment.rules();
+    return ReportGradients(canonical, DefaultOutput(facts.graph), facts.trainable, options);
+  }
+  AuthorOptions options;
+  ONWARD_RETURN_IF_ERROR(ReadChoiceFlags(args, &options));
+  return ReportTraining(model, options, environment);
+}
+
+absl::StatusOr<Facts> Gather(const Args& args, const Model& model, const Environment& environment) {
   Facts facts;
   ONWARD_ASSIGN_OR_RETURN(facts.spec, ImportTraining(model));
   for (const Node& node : facts.spec.inference.nodes) ++facts.operators[OpName(node)];
@@ -88,12 +110,12 @@ absl::StatusOr<Facts> Gather(const Model& model, const Environment& environment)
       facts.activation_bytes += std::min(bytes, kMostBytes - facts.activation_bytes);
     }
   }
-  if (facts.blocked.empty() && !facts.trainable.empty()) {
-    DifferentiateOptions options;
-    options.operators = &environment.operators();
-    options.rules = &environment.rules();
-    auto gradients = Differentiate(*canonical, DefaultOutput(graph), facts.trainable, options);
-    if (!gradients.ok()) facts.blocked = std::string(gradients.status().message());
+  facts.run = GatherRunFacts(*canonical, environment);
+  if (facts.blocked.empty() && (!facts.trainable.empty() || NamesTraining(args))) {
+    auto report = Report(args, model, facts, *canonical, environment);
+    if (report.ok()) facts.gradients = *std::move(report);
+    facts.blocked =
+        report.ok() ? ObstacleText(facts.gradients) : std::string(report.status().message());
   }
   return facts;
 }
@@ -168,11 +190,13 @@ void PrintText(const Model& model, const Facts& f) {
               << " (--train '*' --train NAME takes one of these, too)\n";
     PrintDecisions(f, false);
   }
-  std::cout << "gradients: "
-            << (f.trainable.empty() ? "nothing to train"
-                : f.blocked.empty() ? "all operators have one"
-                                    : "blocked\n" + f.blocked)
-            << "\n";
+  PrintRunFacts(f.run);
+  if (!f.gradients.xs.empty()) {
+    PrintReport(f.gradients);
+  } else {
+    std::cout << "gradients: " << (f.blocked.empty() ? "nothing to train" : "blocked\n" + f.blocked)
+              << "\n";
+  }
   if (f.activation_bytes > 0) {
     std::cout << "memory estimate: " << Bytes(f.parameter_bytes + f.activation_bytes)
               << " to run, about " << Bytes(4 * f.parameter_bytes + 2 * f.activation_bytes)
@@ -224,13 +248,15 @@ void PrintJson(const Model& model, const Facts& f) {
     w.EndObject();
   }
   w.EndArray().Field("gradient_blocked", f.blocked);
+  WriteReport(f.gradients, &w);
+  WriteRunFacts(f.run, &w);
   w.Field("memory_bytes", f.parameter_bytes + f.activation_bytes).EndObject();
   std::cout << w.text() << "\n";
 }
 
 absl::StatusOr<int> RunInspect(const Args& args, const Environment& environment) {
   ONWARD_ASSIGN_OR_RETURN(Model model, ReadModel(args.Argument("MODEL")));
-  ONWARD_ASSIGN_OR_RETURN(Facts facts, Gather(model, environment));
+  ONWARD_ASSIGN_OR_RETURN(Facts facts, Gather(args, model, environment));
   args.Has("json") ? PrintJson(model, facts) : PrintText(model, facts);
   return 0;
 }
@@ -238,12 +264,19 @@ absl::StatusOr<int> RunInspect(const Args& args, const Environment& environment)
 }  // namespace
 
 Command InspectCommand() {
+  std::vector<Flag> flags = ChoiceFlags();
+  flags.push_back(Flag::Switch("json", "print one JSON object"));
   return InEnvironment(
       {.name = "inspect",
        .summary = "what is in a file, what would train, and what blocks a gradient",
        .arguments = {{"MODEL", "an .onnx file"}},
-       .flags = {Flag::Switch("json", "print one JSON object")},
-       .example = "onward inspect model.onnx"},
+       .flags = std::move(flags),
+       .example = "onward inspect model.onnx --loss cross_entropy",
+       .check =
+           [](const Args& args) {
+             AuthorOptions ignored;
+             return ReadChoiceFlags(args, &ignored);
+           }},
       RunInspect);
 }
 

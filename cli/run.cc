@@ -3,7 +3,9 @@
 #include <iostream>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "cli/commands.h"
 #include "cli/compute_flags.h"
 #include "cli/tensor_args.h"
@@ -63,10 +65,26 @@ std::vector<std::string> NamedFiles(const Args& args) {
   return files;
 }
 
+bool IsRead(const Graph& graph, const std::string& input) {
+  return graph.IsOutput(input) || absl::c_any_of(graph.nodes, [&](const Node& node) {
+           return absl::c_linear_search(AllInputs(node), input);
+         });
+}
+
+// The outputs of --only.
+std::vector<std::string> Wanted(const Args& args) {
+  return absl::StrSplit(args.String("only"), ',', absl::SkipEmpty());
+}
+
+Flag OnlyFlag() {
+  return Flag::Value("only", "A,B", "compute these outputs and nothing that they do not need");
+}
+
 absl::StatusOr<int> RunRun(const Args& args, const Environment& environment) {
   WatchInterrupts();
   ONWARD_ASSIGN_OR_RETURN(Model model, ReadModel(args.Argument("MODEL")));
-  ONWARD_ASSIGN_OR_RETURN(Graph graph, RunnableGraph(model, environment));
+  ONWARD_ASSIGN_OR_RETURN(Graph graph,
+                          RunnableGraph(model, environment, {Wanted(args), args.Has("no-zipmap")}));
   ONWARD_ASSIGN_OR_RETURN(ValueMap feeds,
                           ParseValueArguments(args.All("input"), graph.FeedInputs(), graph.inputs));
   // An initializer that is an input too may be overridden.
@@ -75,6 +93,7 @@ absl::StatusOr<int> RunRun(const Args& args, const Environment& environment) {
     // An optional that is not given is empty.
     if (in.type.kind == ValueType::Kind::kOptional) feeds.try_emplace(in.name);
     auto it = feeds.find(in.name);
+    if (it == feeds.end() && !IsRead(graph, in.name)) continue;
     if (it == feeds.end()) {
       return absl::InvalidArgumentError(absl::StrCat("input '", in.name, "' (", in.type.ToString(),
                                                      ") is missing: add --input ", in.name, "=FILE",
@@ -108,12 +127,14 @@ absl::StatusOr<int> RunStep(const Args& args, const Environment& environment) {
         "--entry ", entry, ": the model has ", training->entries(), " training entries (from 0)"));
   }
   if (args.Has("initialize")) ONWARD_RETURN_IF_ERROR(training->Initialize());
-  ONWARD_ASSIGN_OR_RETURN(ValueMap feeds,
-                          ParseValueArguments(args.All("input"), training->StepInputs(entry)));
+  const std::vector<std::string> wanted = Wanted(args);
+  for (const std::string& name : wanted) ONWARD_RETURN_IF_ERROR(training->CheckOutput(name));
+  ONWARD_ASSIGN_OR_RETURN(
+      ValueMap feeds, ParseValueArguments(args.All("input"), training->StepInputs(entry, wanted)));
   ValueMap outputs;
   for (int64_t i = 0; i < args.Int("n"); ++i) {
-    auto result = entry >= 0 ? training->StepEntryValues(entry, feeds, {}, &Interrupted())
-                             : training->StepValues(feeds, {}, &Interrupted());
+    auto result = entry >= 0 ? training->StepEntryValues(entry, feeds, wanted, &Interrupted())
+                             : training->StepValues(feeds, wanted, &Interrupted());
     if (!result.ok())
       return Annotate(result.status(),
                       absl::StrCat("'", training->model().path(), "', step ", i + 1));
@@ -146,6 +167,9 @@ Command RunCommand() {
                      .Repeated(),
                  Flag::Value("output-dir", "DIR",
                              "write each output as DIR/<output>.npy (.pb if no tensor)"),
+                 OnlyFlag(),
+                 Flag::Switch("no-zipmap",
+                              "give the scores that ZipMap takes as a tensor, not as maps"),
                  Flag::Switch("json", "print one JSON object per output")},
        .example = "onward run model.onnx --input x=x.npy --output-dir out"},
       RunRun);
@@ -170,7 +194,7 @@ Command StepCommand() {
                  OverwriteFlag(), ExternalDataFlag(),
                  Flag::Value("output-dir", "DIR",
                              "write the last step's outputs as DIR/<output>.npy"),
-                 Flag::Switch("json", "print one JSON object per output")},
+                 OnlyFlag(), Flag::Switch("json", "print one JSON object per output")},
        .example =
            "onward step trainable.onnx --input x=x.npy --input label=y.npy -n 10 -o out.onnx"},
       RunStep);

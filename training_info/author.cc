@@ -43,6 +43,14 @@ class Author {
     return Assemble();
   }
 
+  absl::StatusOr<GradientReport> Report() {
+    ONWARD_RETURN_IF_ERROR(PrepareInference());
+    ONWARD_ASSIGN_OR_RETURN(trained_, weights_.Choose(output_, graph_));
+    Graph work = graph_;
+    ONWARD_RETURN_IF_ERROR(AddLoss(&work));
+    return ReportGradients(work, loss_, trained_, Differentiating());
+  }
+
  private:
   // The inference graph of the result, and whether the file's own has to be
   // rewritten for it.
@@ -103,6 +111,37 @@ class Author {
     // Built on top of the inference graph, then cut off it.
     Graph work = graph_;
     const size_t inference_nodes = work.nodes.size();
+    ONWARD_RETURN_IF_ERROR(AddLoss(&work));
+    std::vector<std::string> gradients;
+    if (options_.gradient == GradientForm::kOperator) {
+      GraphBuilder b(&work, &environment_.operators(), "train");
+      gradients = AddGradientNode(b);
+      ONWARD_RETURN_IF_ERROR(b.status());
+      // The node is only a promise: make sure it can be kept.
+      ONWARD_RETURN_IF_ERROR(ExpandGradients(work, environment_).status());
+    } else {
+      ONWARD_ASSIGN_OR_RETURN(Gradients result,
+                              Differentiate(work, loss_, trained_, Differentiating()));
+      work = std::move(result.graph);
+      gradients = result.values;
+    }
+    ONWARD_RETURN_IF_ERROR(AddUpdates(gradients, &work));
+    if (options_.gradient == GradientForm::kExpanded) {
+      ONWARD_RETURN_IF_ERROR(ExpandTail(&work));
+    }
+    return CutAlgorithm(inference_nodes, std::move(work));
+  }
+
+  DifferentiateOptions Differentiating() const {
+    DifferentiateOptions options;
+    options.operators = &environment_.operators();
+    options.rules = &environment_.rules();
+    return options;
+  }
+
+  // The forward pass that is trained, and its loss.
+  absl::Status AddLoss(Graph* graph) {
+    Graph& work = *graph;
     std::string train_output = output_;
     if (NeedsTrainingForward(graph_, output_)) {
       TrainingForward forward = CopyForward(graph_, output_);
@@ -125,29 +164,8 @@ class Author {
     ONWARD_ASSIGN_OR_RETURN(Expr loss, BuildLoss(b, options_.loss, output, label));
     ONWARD_RETURN_IF_ERROR(b.status());
     loss_ = b.UniqueName("loss");
-    loss = b.Named(loss, loss_);
-    ONWARD_RETURN_IF_ERROR(b.status());
-
-    std::vector<std::string> gradients;
-    if (options_.gradient == GradientForm::kOperator) {
-      gradients = AddGradientNode(b);
-      ONWARD_RETURN_IF_ERROR(b.status());
-      // The node is only a promise: make sure it can be kept.
-      ONWARD_RETURN_IF_ERROR(ExpandGradients(work, environment_).status());
-    } else {
-      DifferentiateOptions differentiate;
-      differentiate.operators = &environment_.operators();
-      differentiate.rules = &environment_.rules();
-      ONWARD_ASSIGN_OR_RETURN(Gradients result,
-                              Differentiate(work, loss_, trained_, differentiate));
-      work = std::move(result.graph);
-      gradients = result.values;
-    }
-    ONWARD_RETURN_IF_ERROR(AddUpdates(gradients, &work));
-    if (options_.gradient == GradientForm::kExpanded) {
-      ONWARD_RETURN_IF_ERROR(ExpandTail(&work));
-    }
-    return CutAlgorithm(inference_nodes, std::move(work));
+    b.Named(loss, loss_);
+    return b.status();
   }
 
   absl::Status CheckOutput(const ValueType& type) const {
@@ -323,6 +341,13 @@ class Author {
 };
 
 }  // namespace
+
+absl::StatusOr<GradientReport> ReportTraining(const Model& model, const AuthorOptions& options,
+                                              const Environment& environment) {
+  auto report = Author(model, options, environment).Report();
+  if (!report.ok()) return Annotate(report.status(), absl::StrCat("'", model.path(), "'"));
+  return report;
+}
 
 std::string DefaultOutput(const Graph& graph) {
   for (const NamedType& out : graph.outputs) {

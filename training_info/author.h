@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "autograd/report.h"
 #include "core/onnx_io/model.h"
 #include "environment/environment.h"
 #include "losses/loss.h"
@@ -50,6 +51,10 @@ struct AuthorResult {
 // statistics are written back. initialization draws new weights.
 absl::StatusOr<AuthorResult> MakeTrainable(const Model& model, const AuthorOptions& options,
                                            const Environment& environment);
+
+// What MakeTrainable would find of gradients: which weights get one, which cannot and why.
+absl::StatusOr<GradientReport> ReportTraining(const Model& model, const AuthorOptions& options,
+                                              const Environment& environment);
 
 // The output that is trained where none is named: the first float one (classifiers of
 // scikit-learn put the label first), else the first. "" where there is none.

@@ -5,6 +5,7 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "autograd/differentiate.h"
 #include "core/base/status.h"
 #include "core/graph/infer.h"
@@ -177,6 +178,38 @@ void Recognise(const std::set<std::string>& variables, const Environment& enviro
   RecogniseOperators(graph, keep);
 }
 
+void DropZipMaps(Graph* graph) {
+  for (Node& node : graph->nodes) {
+    if (!node.Is("ZipMap", "ai.onnx.ml") || node.outputs.empty()) continue;
+    node.op_type = "Identity";
+    node.domain.clear();
+    node.attributes.clear();
+    graph->types.erase(node.outputs[0]);
+    for (NamedType& out : graph->outputs) {
+      if (out.name == node.outputs[0]) out.type = {};
+    }
+  }
+}
+
+// Leaves what these outputs need, and all inputs.
+absl::Status KeepOutputs(const std::vector<std::string>& names, Graph* graph) {
+  std::vector<NamedType> kept;
+  for (const std::string& name : names) {
+    auto it = std::find_if(graph->outputs.begin(), graph->outputs.end(),
+                           [&](const NamedType& out) { return out.name == name; });
+    if (it == graph->outputs.end()) {
+      std::vector<std::string> all;
+      for (const NamedType& out : graph->outputs) all.push_back(out.name);
+      return absl::InvalidArgumentError(
+          absl::StrCat("'", name, "' is not an output; valid: ", absl::StrJoin(all, ", ")));
+    }
+    kept.push_back(*it);
+  }
+  graph->outputs = std::move(kept);
+  Prune(graph, names);
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<Graph> ExpandGradients(const Graph& graph, const Environment& environment) {
@@ -279,8 +312,15 @@ absl::StatusOr<Graph> Lower(const Graph& combined, const Environment& environmen
   return ExpandGradients(graph, environment);
 }
 
-absl::StatusOr<Graph> RunnableGraph(const Model& model, const Environment& environment) {
+absl::StatusOr<Graph> RunnableGraph(const Model& model, const Environment& environment,
+                                    const RunnableOptions& options) {
   ONWARD_ASSIGN_OR_RETURN(Graph graph, InferenceGraph(model));
+  if (options.drop_zipmap) DropZipMaps(&graph);
+  if (!options.outputs.empty()) {
+    if (absl::Status s = KeepOutputs(options.outputs, &graph); !s.ok()) {
+      return Annotate(s, absl::StrCat("'", model.path(), "'"));
+    }
+  }
   auto lowered = Lower(graph, environment);
   if (!lowered.ok()) return Annotate(lowered.status(), absl::StrCat("'", model.path(), "'"));
   return lowered;

@@ -20,8 +20,16 @@ namespace onward {
 absl::StatusOr<Graph> Lower(const Graph& combined, const Environment& environment,
                             const std::set<std::string>& variables = {});
 
-// The inference graph of a model, ready for the runtime: Lower of it.
-absl::StatusOr<Graph> RunnableGraph(const Model& model, const Environment& environment);
+struct RunnableOptions {
+  std::vector<std::string> outputs = {};  // the only ones that are wanted; none: all
+  // ZipMap's scores as the tensor it takes, not as maps.
+  bool drop_zipmap = false;
+};
+
+// The inference graph of a model, ready for the runtime: Lower of what the wanted outputs
+// need.
+absl::StatusOr<Graph> RunnableGraph(const Model& model, const Environment& environment,
+                                    const RunnableOptions& options = {});
 
 // Only the last part: replaces Gradient nodes by the graphs they stand for.
 // Names not listed in xs or zs are constants; members of zs are too, even where

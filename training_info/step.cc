@@ -7,6 +7,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "core/base/status.h"
 #include "training_info/combine.h"
 #include "training_info/export.h"
@@ -149,6 +150,16 @@ absl::StatusOr<Executor*> TrainingModel::PrepareStep(int entry, const TensorMap&
   std::map<std::string, FeedType> types;
   for (const auto& [name, tensor] : feeds) types[name] = {tensor.dtype(), tensor.shape()};
   return StepProgram(entry, outputs).session.Prepare(types);
+}
+
+absl::Status TrainingModel::CheckOutput(const std::string& name) const {
+  std::set<std::string> outputs;
+  for (const Graph& graph : lowered_) {
+    for (const NamedType& out : graph.outputs) outputs.insert(out.name);
+  }
+  if (outputs.contains(name)) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "'", name, "' is not an output of the step; valid: ", absl::StrJoin(outputs, ", ")));
 }
 
 std::vector<NamedType> TrainingModel::StepInputs(int entry,

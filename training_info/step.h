@@ -61,6 +61,8 @@ class TrainingModel {
   // What a step has to be fed (entry -1: all entries), pruned to what is read.
   std::vector<NamedType> StepInputs(int entry = -1,
                                     const std::vector<std::string>& outputs = {}) const;
+  // An error that lists the outputs of the entries, where the name is none of them.
+  absl::Status CheckOutput(const std::string& name) const;
   const Graph& lowered(int entry) const { return lowered_[entry]; }
   const TrainingSpec& spec() const { return spec_; }
   // The file's, but for the values of variables.

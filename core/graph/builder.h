@@ -55,6 +55,8 @@ class GraphBuilder {
   const absl::Status& status() const { return status_; }
   // Keeps the first error and returns an Expr that is safe to go on with.
   Expr Fail(absl::Status status);
+  // Takes that error back.
+  void Forget() { status_ = absl::OkStatus(); }
 
   // An existing value.
   Expr Value(std::string name);

@@ -8,6 +8,7 @@
 #include "absl/strings/strip.h"
 #include "core/base/status.h"
 #include "core/graph/constant.h"
+#include "core/graph/shape_data.h"
 
 namespace onward {
 namespace {
@@ -24,6 +25,7 @@ bool Contradict(const ValueType& a, const ValueType& b) {
 template <typename Judge>
 absl::Status InferNodes(Graph* graph, const OperatorSet& operators, const Judge& judge) {
   absl::flat_hash_map<std::string, Tensor> constants;
+  ShapeData sizes;
   for (const NamedType& in : graph->inputs) graph->types[in.name] = in.type;
   for (const auto& [name, tensor] : graph->initializers) {
     graph->types[name] = ValueType::Of(tensor.dtype(), tensor.shape());
@@ -43,11 +45,15 @@ absl::Status InferNodes(Graph* graph, const OperatorSet& operators, const Judge&
     const absl::StatusOr<std::vector<ValueType>> types =
         operators.Infer(node, facts, graph->opsets);
     ONWARD_RETURN_IF_ERROR(judge(node, facts, types));
-    for (size_t i = 0; types.ok() && i < node.outputs.size(); ++i) {
+    if (!types.ok()) continue;
+    std::vector<ValueType> completed = *types;
+    sizes.Visit(node, facts, &completed);
+    for (size_t i = 0; i < node.outputs.size(); ++i) {
       const std::string& out = node.outputs[i];
       if (out.empty()) continue;
       const ValueType* declared = graph->TypeOf(out);
-      graph->types[out] = declared == nullptr ? (*types)[i] : MergeTypes((*types)[i], *declared);
+      graph->types[out] = declared == nullptr ? completed[i] : MergeTypes(completed[i], *declared);
+      if (std::optional<Tensor> value = sizes.ConstantOf(out)) constants.emplace(out, *value);
     }
   }
   for (NamedType& out : graph->outputs) {

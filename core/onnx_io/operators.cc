@@ -312,12 +312,30 @@ class OnnxOperators : public OperatorSet {
     return function;
   }
 
+  static void CompleteElementwise(const ValueType& in, DType dtype, ValueType* out) {
+    if (!out->known()) out->dtype = dtype;
+    if (out->has_rank || !in.has_rank) return;
+    out->has_rank = true;
+    out->dims = in.dims;
+  }
+
   // What onnx's own inference leaves open although it is certain.
   static void CompleteTypes(const Node& node, absl::Span<const InputFact> inputs,
                             std::vector<ValueType>* types) {
     if (types->empty()) return;
     ValueType& out = (*types)[0];
     if (node.Is("GroupNormalization")) out = TypeAt(inputs, 0);
+    for (const char* op : {"Scaler", "Normalizer", "Imputer", "Binarizer"}) {
+      if (!node.Is(op, "ai.onnx.ml")) continue;
+      const ValueType in = TypeAt(inputs, 0);
+      const bool floats = node.op_type == "Scaler" || node.op_type == "Normalizer";
+      CompleteElementwise(in, floats ? DType::kFloat : in.dtype, &out);
+    }
+    // [batch, frames, bins, real and imaginary part]
+    if (node.Is("STFT") && !out.has_rank) {
+      out.has_rank = true;
+      out.dims = {{}, {}, {}, {2, ""}};
+    }
     const int shape_input = node.Is("Reshape") ? 1 : node.Is("ConstantOfShape") ? 0 : -1;
     if (shape_input >= 0 && !out.has_rank && shape_input < static_cast<int>(inputs.size())) {
       const ValueType shape = TypeAt(inputs, shape_input);

@@ -167,11 +167,20 @@ class Compiler {
       }
       Node node = std::move(work.front());
       work.pop_front();
-      ONWARD_ASSIGN_OR_RETURN(std::vector<Node> body, AddNode(node));
-      work.insert(work.begin(), std::make_move_iterator(body.begin()),
-                  std::make_move_iterator(body.end()));
+      absl::StatusOr<std::vector<Node>> body = AddNode(node);
+      if (!body.ok()) return WithOthers(node, body.status());
+      work.insert(work.begin(), std::make_move_iterator(body->begin()),
+                  std::make_move_iterator(body->end()));
     }
     return absl::OkStatus();
+  }
+
+  // Where a node fails for want of a kernel, all that do are named.
+  absl::Status WithOthers(const Node& node, const absl::Status& status) const {
+    const bool missing = options_.device->kernels().Find(node.op_type, node.domain) == nullptr;
+    if (!missing || status.code() != absl::StatusCode::kUnimplemented) return status;
+    const absl::Status all = CheckKernelsExist(graph_, *options_.operators, *options_.device);
+    return all.ok() ? status : all;
   }
 
   // Adds one node; a non-empty result replaces it instead.

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "core/onnx_io/model.h"
+#include "core/onnx_io/value_file.h"
 #include "tests/support/command.h"
 #include "tests/support/scratch.h"
 #include "tests/support/text_model.h"
@@ -23,6 +24,75 @@ TEST(Inspect, CountsWeightsInConstantNodes) {
   EXPECT_EQ(result.exit_code, 0) << result.errors;
   EXPECT_THAT(result.output, HasSubstr("parameters: 2 "));
   EXPECT_THAT(result.output, HasSubstr("would train: 1 initializers\n  w: float[2, 1]"));
+}
+
+class Report : public testing::Test {
+ protected:
+  // Of A, B and C only C gets a gradient; of the outputs only z can be computed.
+  Report() {
+    EXPECT_TRUE(
+        WriteModel(
+            TextModel(
+                "<ir_version: 8, opset_import: [\"\" : 18, \"one\" : 1]> "
+                "g (float[N, 2] x) => (float[N, 2] y, float[N, 2] z) "
+                "<float[2, 2] A = {1, 2, 3, 4}, float[2, 2] B = {1, 2, 3, 4}, "
+                "float[2, 2] C = {1, 2, 3, 5}, float[N, 2] b, float[N, 2] d> { a = MatMul(x, A) "
+                "[puzzle] b = one.Riddle(a) c = MatMul(b, B) "
+                "[quiz] d = one.Mystery(c) y = MatMul(d, C) z = Relu(x) }"),
+            path_)
+            .ok());
+  }
+  CommandResult Run(const std::string& arguments) { return RunOnward(ONWARD_BINARY, arguments); }
+  const std::string path_ = TemporaryFolder() + "/m.onnx";
+};
+
+TEST_F(Report, TellsOfEveryWeightAndEveryNode) {
+  const CommandResult text = Run("inspect " + path_);
+  EXPECT_EQ(text.exit_code, 0) << text.errors;
+  for (const char* part :
+       {"cannot run\n", "node 'quiz' (one.Mystery), version 1: nobody defines it",
+        "outputs that do without: z", "gradients of 'y': 1 of 3 weights get one",
+        "A: none, blocked by node 'puzzle' (one.Riddle)",
+        "B: none, blocked by node 'quiz' (one.Mystery)", "one.Riddle at node 'puzzle'",
+        "blocks A, B", "1 of 3 would get a gradient: C"}) {
+    EXPECT_THAT(text.output, HasSubstr(part));
+  }
+  const CommandResult json = Run("inspect --json " + path_);
+  for (
+      const char* part :
+      {R"("gradients":[{"name":"A","gradient":"blocked","reason":"blocked by)",
+       R"({"name":"C","gradient":"flows","reason":""})", R"("blocks":["A","B"])",
+       R"("cannot_run":[{"operator":"one.Mystery","version":1,"defined":false,"nodes":["'quiz'"]})",
+       R"("outputs_that_run":["z"])"}) {
+    EXPECT_THAT(json.output, HasSubstr(part));
+  }
+}
+
+TEST_F(Report, IsOfTheLossAndTheWeightsThatAreNamed) {
+  const CommandResult blocked = Run("inspect --loss mse --train A --train C " + path_);
+  EXPECT_THAT(blocked.output, HasSubstr("gradients of 'loss': 1 of 2 weights get one"));
+  const CommandResult free = Run("inspect --loss mse --train C " + path_);
+  EXPECT_THAT(free.output, HasSubstr("gradients of 'loss': 1 of 1 weights get one"));
+  EXPECT_EQ(Run("inspect --loss nonsense " + path_).exit_code, 2);
+}
+
+TEST_F(Report, IsTheErrorOfMakeTrainable) {
+  const CommandResult made = Run("make-trainable " + path_ + " --loss mse -o " + path_ + ".out");
+  EXPECT_EQ(made.exit_code, 2);
+  for (const char* part : {"'puzzle'", "'quiz'", "blocks A, B", "would get a gradient: C"}) {
+    EXPECT_THAT(made.errors, HasSubstr(part));
+  }
+}
+
+TEST_F(Report, OnlyWhatIsAskedForHasToRun) {
+  const std::string x = path_ + ".x.pb";
+  ASSERT_TRUE(WriteTensorFile(Floats(Shape{1, 2}, {-1, 2}), "x", x).ok());
+  EXPECT_EQ(Run("run " + path_ + " --input x=" + x).exit_code, 2);
+  const CommandResult z = Run("run " + path_ + " --only z --json --input x=" + x);
+  EXPECT_EQ(z.exit_code, 0) << z.errors;
+  EXPECT_THAT(z.output, HasSubstr(R"("output":"z")"));
+  EXPECT_THAT(Run("run " + path_ + " --only w --input x=" + x).errors,
+              HasSubstr("'w' is not an output; valid: y, z"));
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/command.h"
+#include "tests/support/scratch.h"
 
 namespace onward {
 namespace {
@@ -19,11 +20,21 @@ TEST(Ops, TellsKernelsTypesAndDerivatives) {
   for (
       const char* row :
       {R"({"operator":"Floor","cpu":["reference"],"types":["float","double","float16","bfloat16"],)"
-       R"("gradient":"zero","second_order":"zero"})",
-       R"({"operator":"Einsum","cpu":[],"types":[],"gradient":"rule","second_order":"yes"})",
-       R"("gradient":"body","second_order":"body"})"}) {
+       R"("gradient":"zero","second_order":"zero","since":13})",
+       R"({"operator":"Einsum","cpu":)", R"("gradient":"rule","second_order":"yes","since":)",
+       R"("gradient":"body","second_order":"body","since":)",
+       R"("gradient":"none","second_order":"none","since":25,"reason":"has no inputs"})"}) {
     EXPECT_THAT(json.output, HasSubstr(row));
   }
+}
+
+TEST(Ops, ThePageInDocsIsCurrent) {
+  const CommandResult page = RunOnward(ONWARD_BINARY, "ops --markdown");
+  EXPECT_EQ(page.exit_code, 0);
+  // Not EXPECT_EQ: the message would be two long pages.
+  EXPECT_TRUE(page.output == FileBytes(std::string(ONWARD_SOURCES) + "/docs/operators.md"))
+      << "docs/operators.md is stale; write it again: build/onward ops --markdown > "
+         "docs/operators.md";
 }
 
 }  // namespace

@@ -119,7 +119,7 @@ TEST_P(PluginExamples, AreTyped) {
 
 TEST_P(PluginExamples, HaveTheGradientsOfFiniteDifferences) {
   const Model model = ModelOf(GetParam().op, "double");
-  auto made = MakeGradientModel(model, "y", {"x"}, 1, *environment_);
+  auto made = MakeGradientModel(model, {{"y"}, {"x"}}, *environment_);
   ASSERT_TRUE(made.ok()) << made.status();
   Tensor x(DType::kDouble, Shape{2, 4});
   for (int i = 0; i < 8; ++i) x.data<double>()[i] = 0.3 * i - 1.1;

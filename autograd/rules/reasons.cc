@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operators without a gradient, and why: what the error of a gradient and `onward ops` say.
+#include "autograd/rule.h"
+
+namespace onward {
+
+void RegisterReasons(RuleTable& table) {
+  constexpr char kOptimizer[] = "a step of an optimizer, never inside a loss";
+  constexpr char kCompiler[] = "made by the compiler, when gradients are there already";
+  table.AddNone("Constant", "has no inputs");
+  table.AddNone("CumProd", "no rule yet; needs care at zeros");
+  for (const char* op : {"Col2Im", "Det", "GridSample", "MaxRoiPool", "Resize", "TensorScatter"}) {
+    table.AddNone(op, "no rule yet");
+  }
+  for (const char* op : {"Adagrad", "Adam", "Momentum"}) {
+    table.AddNone(op, kOptimizer, kTrainingDomain);
+  }
+  for (const char* op : {"MaxPoolWinners", "MaxPoolWinnersGrad"}) {
+    table.AddNone(op, kCompiler, kOnwardDomain);
+  }
+}
+
+}  // namespace onward

@@ -1,0 +1,100 @@
+#!/usr/bin/env python3
+"""operators.py [--build DIR] [--only Conv,Gemm] [--rounds N] [--seconds S] [--threads N]: operator by operator beside onnxruntime.
+
+Needs Python with onnx and onnxruntime. For each operator of operator_models.py and each size, `onward bench` and onnxruntime take
+turns; the best time of each counts. Small models hold 32 nodes on inputs of their own, joined at the end, so that what a call
+costs outside the nodes weighs little. Prints a table (microseconds per node; ratio: time of onward / time of onnxruntime, above 1 is slower), the
+slow ones last; nothing passes or fails by time.
+"""
+import argparse, json, os, subprocess, sys, tempfile, time
+
+import onnx
+import onnxruntime
+
+import operator_models
+
+COPIES = {operator_models.SMALL: 32, operator_models.LARGE: 1}
+SLOW = 1.5
+
+flags = argparse.ArgumentParser()
+flags.add_argument("--build", default="build")
+flags.add_argument("--only", default="", help="operators, with commas")
+flags.add_argument("--rounds", type=int, default=3)
+flags.add_argument("--seconds", type=float, default=0.2, help="of each measurement")
+flags.add_argument("--threads", type=int, default=os.cpu_count())
+flags.add_argument("--json", default="", help="also write one JSON object per row to this file")
+a = flags.parse_args()
+
+
+def onward_us(path):
+    command = [a.build + "/onward", "bench", path, "--mode", "infer", "--seconds", str(a.seconds), "--threads", str(a.threads), "--json"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode != 0:
+        return None, " ".join(done.stderr.split())
+    return 1e3 * json.loads(done.stdout)["min_ms"], ""
+
+
+def peer(path, feeds):
+    """A function that gives onnxruntime's best time in microseconds."""
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = a.threads
+    options.log_severity_level = 3
+    session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    binding = session.io_binding()
+    for name, array in feeds.items():
+        binding.bind_cpu_input(name, array)
+    for out in session.get_outputs():
+        binding.bind_output(out.name)
+
+    def best():
+        times, end = [], time.perf_counter() + a.seconds
+        while len(times) < 3 or time.perf_counter() < end:
+            start = time.perf_counter()
+            session.run_with_iobinding(binding)
+            times.append(time.perf_counter() - start)
+        return 1e6 * min(times)
+    return best
+
+
+def measure(name, size, folder):
+    path = os.path.join(folder, "model.onnx")
+    model, feeds = operator_models.build(name, size, COPIES[size])
+    onnx.save(model, path)
+    row = {"operator": name, "size": size, "onward_us": None, "onnxruntime_us": None, "ratio": None, "note": ""}
+    try:
+        theirs = peer(path, feeds)
+    except Exception as e:  # onnxruntime lacks it
+        row["note"] = "onnxruntime: " + str(e).splitlines()[0][:80]
+        return row
+    for _ in range(a.rounds):
+        ours, note = onward_us(path)
+        if ours is None:
+            row["note"] = "onward: " + note[:80]
+            return row
+        for key, value in (("onward_us", ours), ("onnxruntime_us", theirs())):
+            value /= COPIES[size]
+            row[key] = value if row[key] is None else min(row[key], value)
+    row["ratio"] = row["onward_us"] / row["onnxruntime_us"]
+    return row
+
+
+names = [n for n in operator_models.ROWS if not a.only or n in a.only.split(",") or n.split()[0] in a.only.split(",")]
+print(f"onnxruntime {onnxruntime.__version__}, {a.threads} threads, best of {a.rounds} rounds of {a.seconds} s; microseconds per node")
+print(f"{'operator':24}{'size':8}{'onward':>12}{'onnxruntime':>14}{'ratio':>8}")
+rows = []
+out = open(a.json, "w") if a.json else None
+with tempfile.TemporaryDirectory() as folder:
+    for name in names:
+        for size in COPIES:
+            row = measure(name, size, folder)
+            rows.append(row)
+            if out:
+                out.write(json.dumps(row) + "\n")
+            if row["ratio"] is None:
+                print(f"{name:24}{size:8}  {row['note']}", flush=True)
+            else:
+                print(f"{name:24}{size:8}{row['onward_us']:12.2f}{row['onnxruntime_us']:14.2f}{row['ratio']:8.2f}", flush=True)
+slow = sorted((r for r in rows if r["ratio"] and r["ratio"] > SLOW), key=lambda r: -r["ratio"])
+print(f"\n{len(slow)} of {sum(1 for r in rows if r['ratio'])} rows are slower than {SLOW} times onnxruntime")
+for r in slow:
+    print(f"  {r['ratio']:6.2f}  {r['operator']} ({r['size']})")

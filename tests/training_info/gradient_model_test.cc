@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// Models that compute derivatives: several values, seeds, values where gradients stop, the
+// Hessian, and gradients of what a gradient model computes.
+#include "training_info/gradient_model.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "core/graph/verify.h"
+#include "core/runtime/session.h"
+#include "tests/support/text_model.h"
+#include "training_info/lower.h"
+
+namespace onward {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+GradientModel Made(const Model& model, const GradientRequest& request) {
+  auto made = MakeGradientModel(model, request, DefaultEnvironment());
+  EXPECT_TRUE(made.ok()) << made.status();
+  if (!made.ok()) return {};
+  // What is written is read again, and is a valid graph of standard operators.
+  made->model = Reread(made->model);
+  auto graph = InferenceGraph(made->model);
+  EXPECT_TRUE(graph.ok()) << graph.status();
+  for (const Finding& finding : CheckGraph(*graph)) ADD_FAILURE() << finding.ToString();
+  for (const Node& node : graph->nodes) EXPECT_EQ(node.domain, "") << node.Describe();
+  return *std::move(made);
+}
+
+std::string Refused(const Model& model, const GradientRequest& request) {
+  const auto made = MakeGradientModel(model, request, DefaultEnvironment());
+  EXPECT_FALSE(made.ok());
+  return std::string(made.status().message());
+}
+
+TensorMap Results(const Model& model, const TensorMap& feeds) {
+  auto graph = RunnableGraph(model, DefaultEnvironment());
+  EXPECT_TRUE(graph.ok()) << graph.status();
+  CompileOptions options;
+  options.device = &DefaultEnvironment().cpu();
+  options.operators = &DefaultEnvironment().operators();
+  auto results = Session(*std::move(graph), options).Run(feeds, nullptr);
+  EXPECT_TRUE(results.ok()) << results.status();
+  return results.ok() ? *results : TensorMap{};
+}
+
+// y = sum(x^2 * w)
+Model Cubic() {
+  return TextModel(
+      "m (float[N] x, float[N] w) => (float y, float[N] p) { "
+      "s = Mul(x, x) p = Mul(s, w) y = ReduceSum <keepdims = 0> (p) }");
+}
+
+const TensorMap& Point() {
+  static const auto* const feeds = new TensorMap{{"x", Floats({2, 3})}, {"w", Floats({5, 7})}};
+  return *feeds;
+}
+
+TEST(GradientModel, DifferentiatesWhatItWrote) {
+  const GradientModel first = Made(Cubic(), {{"y"}, {"x", "w"}});
+  ASSERT_THAT(first.gradients, ElementsAre("x__grad", "w__grad"));
+  const GradientModel second = Made(first.model, {{"x__grad"}, {"x", "w"}});
+  EXPECT_THAT(second.gradients, ElementsAre("x__grad_2", "w__grad_2"));
+  const GradientModel again = Made(second.model, {{"w__grad_2"}, {"x"}});
+  ASSERT_THAT(again.gradients, ElementsAre("x__grad_3"));
+  const TensorMap out = Results(again.model, Point());
+  EXPECT_THAT(Values(out.at("x__grad")), ElementsAre(20, 42));    // 2xw
+  EXPECT_THAT(Values(out.at("x__grad_2")), ElementsAre(10, 14));  // 2w
+  EXPECT_THAT(Values(out.at("w__grad_2")), ElementsAre(4, 6));    // 2x
+  EXPECT_THAT(Values(out.at("x__grad_3")), ElementsAre(2, 2));
+}
+
+TEST(GradientModel, MultipliesWithTheHessian) {
+  const GradientModel made = Made(Cubic(), {.ys = {"y"}, .xs = {"x", "w"}, .hessian_vector = true});
+  ASSERT_THAT(made.vectors, ElementsAre("x__vector", "w__vector"));
+  ASSERT_THAT(made.products, ElementsAre("x__hvp", "w__hvp"));
+  TensorMap feeds = Point();
+  feeds["x__vector"] = Floats({1, 10});
+  feeds["w__vector"] = Floats({100, 1000});
+  const TensorMap out = Results(made.model, feeds);
+  EXPECT_THAT(Values(out.at("x__grad")), ElementsAre(20, 42));
+  EXPECT_THAT(Values(out.at("x__hvp")), ElementsAre(10 * 1 + 4 * 100, 14 * 10 + 6 * 1000));
+  EXPECT_THAT(Values(out.at("w__hvp")), ElementsAre(4 * 1, 6 * 10));
+}
+
+TEST(GradientModel, StartsFromSeeds) {
+  const Model model = TextModel(
+      "m (float[2] x, float[2] c) => (float[2] u, float[2] v) { u = Mul(x, x) v = Neg(x) }");
+  const GradientModel made =
+      Made(model, {.ys = {"u", "v"}, .xs = {"x"}, .seeds = {{"u", "u_seed"}, {"v", "c"}}});
+  const TensorMap out =
+      Results(made.model,
+              {{"x", Floats({2, 3})}, {"c", Floats({1000, 2000})}, {"u_seed", Floats({1, 10})}});
+  EXPECT_THAT(Values(out.at("x__grad")), ElementsAre(4 - 1000, 60 - 2000));
+  // Without seeds, ones.
+  const GradientModel plain = Made(model, {{"u", "v"}, {"x"}});
+  EXPECT_THAT(
+      Values(Results(plain.model, {{"x", Floats({2, 3})}, {"c", Floats({0, 0})}}).at("x__grad")),
+      ElementsAre(4 - 1, 6 - 1));
+}
+
+TEST(GradientModel, StopsWhereItIsTold) {
+  // p = s * w with s = x^2 + w: past s nothing counts.
+  const Model model = TextModel(
+      "m (float[2] x, float[2] w) => (float[2] p) { q = Mul(x, x) s = Add(q, w) p = Mul(s, w) }");
+  const GradientModel made = Made(model, {.ys = {"p"}, .xs = {"x", "w"}, .stop = {"s"}});
+  const TensorMap out = Results(made.model, Point());
+  EXPECT_THAT(Values(out.at("x__grad")), ElementsAre(0, 0));
+  EXPECT_THAT(Values(out.at("w__grad")), ElementsAre(9, 16));
+  // What is asked for gets its own gradient.
+  const GradientModel inner = Made(model, {.ys = {"p"}, .xs = {"s"}, .stop = {"s"}});
+  EXPECT_THAT(Values(Results(inner.model, Point()).at("s__grad")), ElementsAre(5, 7));
+}
+
+TEST(GradientModel, SaysWhatIsWrong) {
+  EXPECT_THAT(Refused(Cubic(), {.ys = {"y"}, .xs = {"x"}, .stop = {"none"}}), HasSubstr("'none'"));
+  EXPECT_THAT(Refused(Cubic(), {.ys = {"y"}, .xs = {"x"}, .seeds = {{"p", "v"}}}),
+              HasSubstr("a seed is given for 'p', which is not differentiated"));
+  EXPECT_THAT(Refused(Cubic(), {.ys = {"y"}, .xs = {"x"}, .order = 2, .hessian_vector = true}),
+              HasSubstr("second order already"));
+  EXPECT_THAT(Refused(Cubic(), {.ys = {}, .xs = {"x"}}), HasSubstr("at least one value"));
+}
+
+// Every obstacle, every x, in one message.
+TEST(GradientModel, ReportsAllObstaclesAtOnce) {
+  const Model model = TextModel(
+      "<ir_version: 8, opset_import: [\"\" : 18, \"one\" : 1]> "
+      "m (float[2] x) => (float[2] y) <float[2] A = {1, 2}, float[2] B = {3, 4}, float[2] C = {5, "
+      "6}, "
+      "float[2] D = {7, 8}> { a = Mul(x, A) b = one.Riddle(a) c = Mul(b, B) d = one.Mystery(c) "
+      "e = Mul(d, C) g = Floor(D) y = Add(e, g) }");
+  const std::string message = Refused(model, {{"y"}, {"A", "B", "C", "D"}});
+  EXPECT_THAT(message,
+              AllOf(HasSubstr("no gradient passes 2 nodes"), HasSubstr("one.Riddle"),
+                    HasSubstr("blocks A\n"), HasSubstr("one.Mystery"), HasSubstr("blocks A, B\n"),
+                    HasSubstr("1 of 4 would get a gradient: C"), HasSubstr("--plugin")));
+}
+
+}  // namespace
+}  // namespace onward
