@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Other people's cases through `onward score`. known_failures.txt lists what
 // does not pass, with the reason; the list has to be exact in both directions.
-#include <fnmatch.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <fstream>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -13,48 +11,12 @@
 
 #include "onnx/onnx_pb.h"
 #include "tests/support/command.h"
+#include "tests/support/known_failures.h"
 #include "tests/support/paths.h"
 #include "tests/support/scratch.h"
 
 namespace onward {
 namespace {
-
-// A line of known_failures.txt: cases that do not pass, and why.
-struct KnownFailure {
-  std::string pattern;  // * stands for any characters
-  std::string reason;
-  bool matched = false;
-  // Rounding may go either way on another machine.
-  bool by_rounding() const { return reason.find("round") != std::string::npos; }
-};
-
-std::vector<KnownFailure> KnownFailures(const std::string& folder) {
-  std::ifstream in(ONWARD_KNOWN_FAILURES);
-  std::vector<KnownFailure> known;
-  for (std::string line; std::getline(in, line);) {
-    const std::string prefix = folder + "/";
-    if (line.rfind(prefix, 0) != 0) continue;
-    const size_t colon = line.find(": ");
-    EXPECT_NE(colon, std::string::npos) << "no reason: " << line;
-    known.push_back({line.substr(prefix.size(), colon - prefix.size()), line.substr(colon + 2)});
-  }
-  return known;
-}
-
-// Whether a case may pass, whether it may fail, as the list has it.
-struct Expected {
-  bool pass = true, fail = false;
-};
-
-Expected ExpectedOf(const std::string& name, std::vector<KnownFailure>& known) {
-  Expected expected;
-  for (KnownFailure& failure : known) {
-    if (fnmatch(failure.pattern.c_str(), name.c_str(), 0) != 0) continue;
-    failure.matched = true;
-    expected = {failure.by_rounding(), true};
-  }
-  return expected;
-}
 
 // The text of a string field in one line of `score --json`.
 std::string Field(const std::string& line, const std::string& key) {
@@ -70,7 +32,7 @@ void ExpectScore(const std::string& folder, const std::string& path, int fewest)
   const CommandResult r = RunOnward(ONWARD_BINARY, "score --json " + path);
   ASSERT_NE(r.exit_code, 2) << r.errors;
   ASSERT_NE(r.exit_code, -1) << "ended by a signal";
-  std::vector<KnownFailure> known = KnownFailures(folder);
+  std::vector<KnownFailure> known = ReadKnownFailures(ONWARD_KNOWN_FAILURES, folder);
   int cases = 0;
   std::istringstream lines(r.output);
   for (std::string line; std::getline(lines, line);) {
@@ -81,9 +43,7 @@ void ExpectScore(const std::string& folder, const std::string& path, int fewest)
     EXPECT_TRUE(passed ? expected.pass : expected.fail) << line;
   }
   EXPECT_GE(cases, fewest) << "cases are missing";
-  for (const KnownFailure& failure : known) {
-    EXPECT_TRUE(failure.matched) << "no such case: " << folder << "/" << failure.pattern;
-  }
+  ExpectAllMatched(folder, known);
 }
 
 using Folder = std::pair<std::string, int>;  // name, fewest cases
