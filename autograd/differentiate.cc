@@ -81,8 +81,12 @@ class Engine {
   }
 
  private:
-  // A gradient in the type and shape of its value.
-  Expr Fit(const Expr& g, const Expr& x) { return FitTo(CastLike(g, x), x); }
+  // A gradient in the shape of its value, and in its type; float where that is quantized.
+  Expr Fit(const Expr& g, const Expr& x) {
+    const bool quantized = x.dtype() != DType::kUndefined && !IsFloating(x.dtype());
+    if (!quantized) return FitTo(CastLike(g, x), x);
+    return FitTo(g.dtype() == DType::kFloat ? g : Cast(g, DType::kFloat), x);
+  }
 
   absl::Status Check() const {
     for (const SeededValue& y : seeded_) {

@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "autograd/prepare.h"
 #include "autograd/tidy.h"
+#include "core/base/small_float.h"
 #include "core/base/status.h"
 #include "core/graph/inline.h"
 
@@ -45,8 +46,24 @@ absl::Status Tape::Record() {
 
 bool Tape::Carries(const std::string& value) const {
   if (value.empty()) return false;
+  if (quantized_.contains(value)) return true;
   const ValueType* type = graph_.TypeOf(value);
-  return type == nullptr || type->leaf() == DType::kUndefined || IsFloating(type->leaf());
+  return type == nullptr || type->leaf() == DType::kUndefined || IsFloating(type->leaf()) ||
+         IsSmallFloat(type->leaf());
+}
+
+// Of a node that depends on an x: its result, if it is quantized here, or was before and has
+// only been moved or cast to a type that holds it.
+void Tape::MarkQuantized(const Node& node) {
+  static const auto* const movers = new absl::flat_hash_set<std::string>{
+      "Identity", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose", "Cast", "CastLike"};
+  if (node.Is("QuantizeLinear")) quantized_.insert(node.outputs[0]);
+  if (!node.domain.empty() || !movers->contains(node.op_type)) return;
+  if (!node.HasInput(0) || !quantized_.contains(node.inputs[0])) return;
+  const ValueType *from = graph_.TypeOf(node.inputs[0]), *to = graph_.TypeOf(node.outputs[0]);
+  if (from == nullptr || to == nullptr) return;
+  const bool holds = from->leaf() == to->leaf() || DTypeBits(to->leaf()) > DTypeBits(from->leaf());
+  if (holds) quantized_.insert(node.outputs[0]);
 }
 
 // Adds to `needed` the values that its members are computed from; an x ends the
@@ -72,6 +89,7 @@ absl::Status Tape::RecordNode(const Node& node, size_t index, const ValueSet& ne
   auto source =
       std::find_if(inputs.begin(), inputs.end(), [&](const std::string& v) { return IsActive(v); });
   if (source == inputs.end()) return absl::OkStatus();
+  MarkQuantized(node);
   bool wanted = false, matters = false;
   for (const std::string& out : node.outputs) {
     if (!needed.contains(out) || xs_.contains(out) || stop_.contains(out)) continue;

@@ -64,7 +64,8 @@ class Tape {
   // Whether some y is computed from the value.
   bool IsNeeded(const std::string& value) const { return needed_.contains(value); }
   bool IsX(const std::string& value) const { return xs_.contains(value); }
-  // Whether gradients flow to a value: it depends on an x and is floating-point.
+  // Whether gradients flow to a value: it depends on an x and is floating-point, or stands
+  // for real numbers as QuantizeLinear's result does.
   bool IsActive(const std::string& value) const {
     return active_.contains(value) && Carries(value);
   }
@@ -79,6 +80,7 @@ class Tape {
 
  private:
   bool Carries(const std::string& value) const;
+  void MarkQuantized(const Node& node);
   void ExtendNeeded(const std::vector<Node>& nodes, ValueSet* needed);
   absl::Status RecordNode(const Node& node, size_t index, const ValueSet& needed, const Node& outer,
                           int depth);
@@ -96,8 +98,9 @@ class Tape {
   const ValueSet xs_, stop_;
   int next_dim_;
 
-  ValueSet needed_;  // what the ys are computed from, up to the xs
-  ValueSet active_;  // what depends on an x
+  ValueSet needed_;     // what the ys are computed from, up to the xs
+  ValueSet active_;     // what depends on an x
+  ValueSet quantized_;  // integers that stand for real numbers
   // One way from each value to a y, and from each active value back to an x.
   absl::flat_hash_map<std::string, std::string> toward_y_, from_;
   std::vector<Step> steps_;

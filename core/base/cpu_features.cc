@@ -8,7 +8,8 @@ namespace onward {
 CpuFeatures ThisCpu() {
   return {.avx2 = __builtin_cpu_supports("avx2") != 0,
           .fma = __builtin_cpu_supports("fma") != 0,
-          .avx512f = __builtin_cpu_supports("avx512f") != 0};
+          .avx512f = __builtin_cpu_supports("avx512f") != 0,
+          .avx512vnni = __builtin_cpu_supports("avx512vnni") != 0};
 }
 
 absl::Status CheckCpu(const CpuFeatures& cpu) {

@@ -10,7 +10,8 @@ namespace onward {
 struct CpuFeatures {
   bool avx2 = false;
   bool fma = false;
-  bool avx512f = false;  // makes products faster, is not needed
+  bool avx512f = false;     // makes products faster, is not needed
+  bool avx512vnni = false;  // the same, for those of 8-bit integers
 };
 
 // Of the CPU this runs on, as far as the operating system lets programs use them.

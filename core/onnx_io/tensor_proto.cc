@@ -10,6 +10,7 @@
 #include "core/base/status.h"
 #include "core/onnx_io/proto.h"
 #include "core/tensor/dispatch.h"
+#include "core/tensor/packed.h"
 
 namespace onward {
 namespace {
@@ -76,6 +77,12 @@ absl::Status CopyTyped(const onnx::TensorProto& p, Tensor* t) {
   if (bits == 8) return CopyField(p, p.int32_data(), n, t->data<uint8_t>());
   if (bits == 4 || bits == 2) {
     return CopyField(p, p.int32_data(), static_cast<int64_t>(t->bytes()), t->data<uint8_t>());
+  }
+  if (IsPacked(t->dtype())) {  // 6 bits: here, unlike in raw_data, one element per entry
+    Tensor codes(DType::kUint8, t->shape());
+    ONWARD_RETURN_IF_ERROR(CopyField(p, p.int32_data(), n, codes.data<uint8_t>()));
+    PackCodes(codes.data<uint8_t>(), 0, n, t);
+    return absl::OkStatus();
   }
   return absl::UnimplementedError(absl::StrCat("tensor '", p.name(), "': type ",
                                                DTypeName(t->dtype()),

@@ -8,8 +8,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/memory.h"
+#include "core/base/small_float.h"
 #include "core/base/status.h"
 #include "core/tensor/dispatch.h"
+#include "core/tensor/packed.h"
 
 namespace onward {
 namespace {
@@ -32,6 +34,15 @@ std::shared_ptr<void> AllocateAligned(size_t bytes) {
   void* p = std::aligned_alloc(kAlignment, rounded);
   if (p == nullptr) throw std::bad_alloc();
   return std::shared_ptr<void>(p, [](void* q) { std::free(q); });
+}
+
+template <typename T>
+std::vector<T> SmallNumbers(const Tensor& t) {
+  const Tensor codes = Unpacked(t);
+  const SmallValues& values = SmallValuesOf(t.dtype());
+  std::vector<T> out;
+  for (uint8_t code : codes.values<uint8_t>()) out.push_back(static_cast<T>(values[code]));
+  return out;
 }
 
 }  // namespace
@@ -80,6 +91,7 @@ Tensor Tensor::Reshaped(Shape shape) const {
 }
 
 absl::StatusOr<std::vector<int64_t>> ToInts(const Tensor& t) {
+  if (IsSmallInteger(t.dtype())) return SmallNumbers<int64_t>(t);
   std::vector<int64_t> out;
   const bool known = DispatchIntegral(t.dtype(), [&]<typename T>() {
     for (T v : t.values<T>()) out.push_back(static_cast<int64_t>(v));
@@ -92,6 +104,7 @@ absl::StatusOr<std::vector<int64_t>> ToInts(const Tensor& t) {
 }
 
 absl::StatusOr<std::vector<double>> ToDoubles(const Tensor& t) {
+  if (IsSmall(t.dtype())) return SmallNumbers<double>(t);
   std::vector<double> out;
   const bool known = DispatchNumeric(t.dtype(), [&]<typename T>() {
     for (T v : t.values<T>()) out.push_back(static_cast<double>(v));
@@ -105,6 +118,12 @@ absl::StatusOr<std::vector<double>> ToDoubles(const Tensor& t) {
 
 Tensor ScalarOf(DType dtype, double value, Shape shape) {
   Tensor t = Tensor::Zeros(dtype, std::move(shape));
+  if (IsSmall(dtype)) {
+    uint8_t code = static_cast<uint8_t>(static_cast<int64_t>(value));
+    const float rounded = static_cast<float>(value);
+    if (IsSmallFloat(dtype)) EncodeSmallFloats(dtype, &rounded, 1, {}, &code);
+    PackCodes(&code, 0, 1, &t);
+  }
   DispatchNumeric(dtype, [&]<typename T>() { *t.data<T>() = FromDouble<T>(value); });
   return t;
 }

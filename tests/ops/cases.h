@@ -29,6 +29,9 @@ std::vector<OpCase> MlCases();
 // All of these.
 std::vector<OpCase> OpCases();
 
+// Quantization and small types: their rules are straight through, which no difference
+// quotient can tell, and their schemas know no double. See quantize_test.cc.
+std::vector<OpCase> QuantizeForwardCases();
 // Real numbers to real numbers without a rule: roundings, reductions of scatters, gradients.
 std::vector<OpCase> UnruledCases();
 // Those and everything else that is computed but not differentiated.

@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cast, CastLike and Identity: between all numbers, booleans and strings. Floats
-// beyond an integer's range, undefined in the standard, saturate; NaN becomes 0.
+// Cast, CastLike, BitCast and Identity: between all numbers, booleans and strings.
+#include "core/ops/elementwise/cast.h"
+
 #include <algorithm>
-#include <bit>
-#include <cmath>
 #include <limits>
 #include <optional>
 #include <string>
 #include <type_traits>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/small_float.h"
 #include "core/base/status.h"
-#include "core/ops/cpu/scalar_math.h"
-#include "core/ops/elementwise/elementwise.h"
 #include "core/ops/elementwise/text_number.h"
 #include "core/ops/movement/movement.h"
 
@@ -20,28 +18,6 @@ namespace onward {
 namespace {
 
 using CastTypes = NumericTypes::With<bool>;
-
-// Rounds towards zero and marks what was lost in the last bit, so that rounding
-// once more to 16 bits gives the double's nearest value.
-float RoundToOdd(double x) {
-  const float nearest = static_cast<float>(x);
-  if (static_cast<double>(nearest) == x || std::isnan(x)) return nearest;
-  uint32_t bits = std::bit_cast<uint32_t>(nearest);
-  if (std::fabs(static_cast<double>(nearest)) > std::fabs(x)) --bits;
-  return std::bit_cast<float>(bits | 1u);
-}
-
-template <typename From, typename To>
-To CastElement(From x) {
-  if constexpr (kIsHalf<From>) {
-    return CastElement<float, To>(x);
-  } else if constexpr (kIsHalf<To>) {
-    if constexpr (std::is_same_v<From, float>) return To(x);
-    return To(RoundToOdd(static_cast<double>(x)));
-  } else {
-    return Convert<To>(x);
-  }
-}
 
 template <typename From, typename To>
 void CastRun(absl::Span<const Operand> in, void* out, int64_t n) {
@@ -125,6 +101,7 @@ absl::StatusOr<Kernel> MakeCastTo(const KernelRequest& request, DType to) {
   }
   const DType from = request.inputs[0].dtype;
   if (from == to) return IdentityKernel(request);
+  if (IsSmall(from) || IsSmall(to)) return MakeSmallCast(request, to);
   if (from == DType::kString) return MakeFromString(request);
   RunBody body;
   int64_t grain = kLightGrain;
@@ -144,13 +121,18 @@ absl::StatusOr<Kernel> MakeCastTo(const KernelRequest& request, DType to) {
   return BroadcastKernel(request, {0}, std::move(body), grain);
 }
 
-absl::StatusOr<Kernel> MakeCast(const KernelRequest& request) {
-  const int64_t to = request.node.Int("to", 0);
+absl::StatusOr<DType> TargetOf(const Node& node) {
+  const int64_t to = node.Int("to", 0);
   if (to <= 0 || to > std::numeric_limits<int32_t>::max() ||
       !IsKnownDType(static_cast<int32_t>(to))) {
-    return NodeError(request.node, absl::StrCat("'to' is ", to, ", which is no element type"));
+    return NodeError(node, absl::StrCat("'to' is ", to, ", which is no element type"));
   }
-  return MakeCastTo(request, static_cast<DType>(to));
+  return static_cast<DType>(to);
+}
+
+absl::StatusOr<Kernel> MakeCast(const KernelRequest& request) {
+  ONWARD_ASSIGN_OR_RETURN(const DType to, TargetOf(request.node));
+  return MakeCastTo(request, to);
 }
 
 absl::StatusOr<Kernel> MakeCastLike(const KernelRequest& request) {
@@ -158,12 +140,42 @@ absl::StatusOr<Kernel> MakeCastLike(const KernelRequest& request) {
   return MakeCastTo(request, request.inputs[1].dtype);
 }
 
+// The same bits as another type of the same width.
+absl::StatusOr<Kernel> MakeBitCast(const KernelRequest& request) {
+  ONWARD_RETURN_IF_ERROR(CheckArity(request, 1));
+  ONWARD_ASSIGN_OR_RETURN(const DType to, TargetOf(request.node));
+  const DType from = request.inputs[0].dtype;
+  if (DTypeBits(from) != DTypeBits(to) || DTypeBits(to) == 0 || request.outputs[0].dtype != to) {
+    return NodeError(request.node,
+                     absl::StrCat("cannot see ", std::string(DTypeName(from)), " as ",
+                                  std::string(DTypeName(to)), ", which is not as wide"));
+  }
+  const Shape shape = request.in(0);
+  const OutputSlot slot(request, 0);
+  ONWARD_RETURN_IF_ERROR(slot.Accepts(shape));
+  Kernel kernel;
+  kernel.infallible = slot.planned();
+  // A bool has to be 0 or 1, so its bytes cannot be those of an integer.
+  if (to != DType::kBool) SetView(request, kernel);
+  kernel.run = [slot, shape, to](const KernelCall& call) -> absl::Status {
+    ONWARD_ASSIGN_OR_RETURN(Tensor * output, slot.Get(call, shape));
+    CopyAll(*output, *call.inputs[0]);
+    if (to == DType::kBool) {
+      uint8_t* bytes = output->data<uint8_t>();
+      for (int64_t i = 0; i < shape.elements(); ++i) bytes[i] = bytes[i] != 0;
+    }
+    return absl::OkStatus();
+  };
+  return kernel;
+}
+
 }  // namespace
 
 void RegisterCastKernels(KernelTable& table) {
-  using Types = CastTypes::With<std::string>;
-  table.Add("Cast", Entry<Types>(6, MakeCast, LikeInput(0)));
-  table.Add("CastLike", Entry<Types>(15, MakeCastLike, LikeInput(0)));
+  const std::string types = "all but complex";
+  table.Add("Cast", {"reference", 6, MakeCast, types, false, LikeInput(0)});
+  table.Add("CastLike", {"reference", 15, MakeCastLike, types, false, LikeInput(0)});
+  table.Add("BitCast", {"reference", 26, MakeBitCast, "all but string"});
   table.Add("Identity",
             {"reference", 1, [](const KernelRequest& r) { return IdentityKernel(r); }, "all"});
 }

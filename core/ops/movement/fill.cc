@@ -12,6 +12,7 @@
 #include "core/graph/constant.h"
 #include "core/ops/movement/movement.h"
 #include "core/ops/movement/shape.h"
+#include "core/ops/movement/through_bytes.h"
 #include "core/tensor/dispatch.h"
 
 namespace onward {
@@ -246,7 +247,7 @@ absl::StatusOr<Kernel> MakeTrilu(const KernelRequest& request) {
 
 void RegisterFillKernels(KernelTable& table) {
   table.Add("Constant", {"reference", 1, MakeConstant, "all"});
-  table.Add("ConstantOfShape", {"reference", 9, MakeConstantOfShape, "all but packed"});
+  table.Add("ConstantOfShape", {"reference", 9, ThroughBytes(MakeConstantOfShape), "all"});
   table.Add("Range",
             {"reference", 11, MakeRange, "float, double, float16, bfloat16, int16, int32, int64"});
   table.Add("EyeLike", {"reference", 9, MakeEyeLike, "numeric, bool"});

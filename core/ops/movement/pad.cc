@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/ops/movement/movement.h"
 #include "core/ops/movement/shape.h"
+#include "core/ops/movement/through_bytes.h"
 
 namespace onward {
 namespace {
@@ -223,7 +224,7 @@ absl::StatusOr<Kernel> MakePad(const KernelRequest& request) {
 }  // namespace
 
 void RegisterPadKernels(KernelTable& table) {
-  table.Add("Pad", {"reference", 11, MakePad, "all but packed"});
+  table.Add("Pad", {"reference", 11, ThroughBytes(MakePad), "all"});
 }
 
 }  // namespace onward

@@ -11,6 +11,7 @@
 #include "core/ops/cpu/strided_copy.h"
 #include "core/ops/movement/movement.h"
 #include "core/ops/movement/shape.h"
+#include "core/ops/movement/through_bytes.h"
 
 namespace onward {
 namespace {
@@ -146,7 +147,8 @@ absl::StatusOr<Kernel> MakeSpaceToDepth(const KernelRequest& request) {
 }  // namespace
 
 void RegisterTransposeKernels(KernelTable& table) {
-  table.Add("Transpose", {"reference", 1, MakeTranspose, "all but packed", false, TransposedShape});
+  table.Add("Transpose",
+            {"reference", 1, ThroughBytes(MakeTranspose), "all", false, TransposedShape});
   table.Add("DepthToSpace", {"reference", 1, MakeDepthToSpace, "all but packed"});
   table.Add("SpaceToDepth", {"reference", 1, MakeSpaceToDepth, "all but packed"});
 }

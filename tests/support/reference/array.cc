@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
+#include "tests/support/reference/small.h"
 
 namespace onward::reference {
 namespace {
@@ -57,6 +58,10 @@ Number Array::Broadcast(const Index& at) const {
 Array FromTensor(const Tensor& t) {
   if (!t.defined()) return {};
   Array a(t.dtype(), t.shape());
+  if (IsSmallType(t.dtype())) {
+    ReadSmall(t, a.values);
+    return a;
+  }
   switch (t.dtype()) {
     case DType::kFloat: Read<float>(t, a.values); break;
     case DType::kDouble: Read<double>(t, a.values); break;
@@ -80,6 +85,10 @@ Array FromTensor(const Tensor& t) {
 Tensor ToTensor(const Array& a) {
   if (!a.present()) return {};
   Tensor t(a.dtype, a.shape);
+  if (IsSmallType(a.dtype)) {
+    WriteSmall(a.values, t);
+    return t;
+  }
   switch (a.dtype) {
     case DType::kFloat: Write<float>(a.values, t); break;
     case DType::kDouble: Write<double>(a.values, t); break;

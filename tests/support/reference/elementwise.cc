@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "tests/support/reference/evaluate.h"
+#include "tests/support/reference/small.h"
 
 namespace onward::reference {
 namespace {
@@ -152,17 +153,34 @@ Arrays IsInf(const Call& c) {
              [&](Number x) { return static_cast<Number>(std::isinf(x) && (x < 0 ? down : up)); });
 }
 
-Array CastTo(const Array& x, DType to) {
+Array CastTo(const Array& x, DType to, bool saturate = true) {
   Array y = x;
   y.dtype = to;
   for (Number& v : y.values) {
+    const Number before = v;
+    if (IsSmallType(to)) v = ToSmall(to, v, saturate);
+    const bool whole = IsSmallType(to) && !std::isnan(v) && v == before;
+    if (IsSmallType(to) && x.dtype == DType::kString && !whole)
+      throw NotDefined("beyond the range");
     if (to == DType::kBool) v = v != 0;
     if (IsInteger(to)) v = std::trunc(v);
   }
   return y;
 }
 
-Arrays Cast(const Call& c) { return {CastTo(c.in[0], static_cast<DType>(c.node.Int("to", 0)))}; }
+Arrays Cast(const Call& c) {
+  return {CastTo(c.in[0], static_cast<DType>(c.node.Int("to", 0)), c.node.Int("saturate", 1) != 0)};
+}
+// Between signed and unsigned integers of one width: the only pairs that numbers can tell.
+Arrays BitCast(const Call& c) {
+  Array y = c.in[0];
+  y.dtype = static_cast<DType>(c.node.Int("to", 0));
+  if (!IsInteger(y.dtype) || DTypeBits(y.dtype) != DTypeBits(c.in[0].dtype) ||
+      !IsInteger(c.in[0].dtype)) {
+    throw NotDefined("other bits");
+  }
+  return {y};
+}
 Arrays CastLike(const Call& c) { return {CastTo(c.in[0], c.in[1].dtype)}; }
 Arrays Identity(const Call& c) { return {c.in[0]}; }
 
@@ -320,6 +338,7 @@ const Table& ElementwiseTable() {
       {"BitShift", BitShift},
       {"Cast", Cast},
       {"CastLike", CastLike},
+      {"BitCast", BitCast},
       {"Identity", Identity},
       {"Dropout", Dropout},
   };

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/ops/quantize/byte_planes.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace onward {
+namespace {
+
+constexpr int64_t kMostPhases = 64;
+constexpr int64_t kSmallBytes = 4096;
+
+}  // namespace
+
+BytePlanes::Axis BytePlanes::AxisOf(const Window& window, int axis) {
+  Axis a{.in = 1, .kernel = 1, .stride = 1, .dilation = 1, .pad = 0, .out = 1, .phases = {}};
+  if (axis >= 0) {
+    a = {.in = window.in[axis],
+         .kernel = window.kernel[axis],
+         .stride = window.strides[axis],
+         .dilation = window.dilations[axis],
+         .pad = window.pads_begin[axis],
+         .out = window.out[axis],
+         .phases = {}};
+  }
+  return a;
+}
+
+std::optional<BytePlanes> BytePlanes::Of(const ConvGeometry& g) {
+  const int rank = g.window.rank();
+  if (rank > 2) return std::nullopt;
+  BytePlanes p;
+  p.rows_ = AxisOf(g.window, rank - 2);
+  p.columns_ = AxisOf(g.window, rank - 1);
+  int64_t expected = 1, made = 1;
+  for (Axis* axis : {&p.rows_, &p.columns_}) {
+    if (axis->stride > kMostPhases) return std::nullopt;
+    axis->phases.assign(axis->stride, -1);
+    for (int64_t t = 0; t < std::min(axis->kernel, axis->stride); ++t) {
+      int64_t& phase = axis->phases[t * axis->dilation % axis->stride];
+      if (phase < 0) phase = axis->phase_count++;
+    }
+    expected *= axis->in + axis->out + 8;
+    made *= axis->length() * axis->phase_count;
+    if (made > 16 * expected + kSmallBytes) return std::nullopt;
+  }
+  p.channels_ = g.in_channels;
+  p.rows_out_ = p.rows_.out;
+  p.columns_out_ = p.columns_.out;
+  p.line_ = p.columns_.length();
+  const int64_t plane = p.rows_.length() * p.line_;
+  p.channel_bytes_ = plane * p.rows_.phase_count * p.columns_.phase_count;
+  p.as_it_is_ = p.rows_.stride == 1 && p.columns_.stride == 1 && p.rows_.pad == 0 &&
+                p.columns_.pad == 0 && p.line_ == p.columns_.in && p.rows_.length() == p.rows_.in;
+  const int64_t channels = g.in_channels / g.groups;
+  for (int64_t c = 0; c < channels; ++c) {
+    for (int64_t i = 0; i < p.rows_.kernel; ++i) {
+      for (int64_t j = 0; j < p.columns_.kernel; ++j) {
+        const int64_t row = i * p.rows_.dilation, column = j * p.columns_.dilation;
+        const int64_t phase = p.rows_.phases[row % p.rows_.stride] * p.columns_.phase_count +
+                              p.columns_.phases[column % p.columns_.stride];
+        p.offsets_.push_back(c * p.channel_bytes_ + phase * plane + row / p.rows_.stride * p.line_ +
+                             column / p.columns_.stride);
+      }
+    }
+  }
+  return p;
+}
+
+void BytePlanes::Fill(const uint8_t* image, int64_t begin, int64_t end, uint8_t padding,
+                      uint8_t* to) const {
+  for (int64_t c = begin; c < end; ++c) {
+    const uint8_t* channel = image + c * rows_.in * columns_.in;
+    uint8_t* out = to + c * channel_bytes_;
+    std::memset(out, padding, channel_bytes_);
+    for (int64_t pi = 0; pi < rows_.stride; ++pi) {
+      for (int64_t pj = 0; pj < columns_.stride; ++pj) {
+        if (rows_.phases[pi] < 0 || columns_.phases[pj] < 0) continue;
+        uint8_t* plane = out + (rows_.phases[pi] * columns_.phase_count + columns_.phases[pj]) *
+                                   rows_.length() * line_;
+        for (int64_t r = 0; r < rows_.length(); ++r) {
+          const int64_t row = r * rows_.stride + pi - rows_.pad;
+          if (row < 0 || row >= rows_.in) continue;
+          // The first and the last element of the line that are not padding.
+          const int64_t missing = columns_.pad - pj;
+          const int64_t first =
+              missing <= 0 ? 0 : (missing + columns_.stride - 1) / columns_.stride;
+          const int64_t room = columns_.in + missing;
+          const int64_t last =
+              room <= 0 ? 0 : std::min(line_, (room + columns_.stride - 1) / columns_.stride);
+          const uint8_t* from = channel + row * columns_.in - missing;
+          uint8_t* line = plane + r * line_;
+          if (columns_.stride == 1) {
+            if (first < last) std::memcpy(line + first, from + first, last - first);
+            continue;
+          }
+          for (int64_t x = first; x < last; ++x) line[x] = from[x * columns_.stride];
+        }
+      }
+    }
+  }
+}
+
+}  // namespace onward
