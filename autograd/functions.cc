@@ -18,6 +18,10 @@ void RegisterGradientFunctions(FunctionLibrary& library) {
   RegisterRnnFunctions(library);
   RegisterLossFunctions(library);
   RegisterIndexFunctions(library);
+  RegisterImageFunctions(library);
+  RegisterSamplingFunctions(library);
+  RegisterDeformFunctions(library);
+  RegisterRoiFunctions(library);
 }
 
 Expr FailAt(GraphBuilder& b, const Node& node, const std::string& message) {

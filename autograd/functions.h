@@ -27,6 +27,10 @@ void RegisterAttentionFunctions(FunctionLibrary& library);
 void RegisterRnnFunctions(FunctionLibrary& library);
 void RegisterLossFunctions(FunctionLibrary& library);
 void RegisterIndexFunctions(FunctionLibrary& library);
+void RegisterImageFunctions(FunctionLibrary& library);
+void RegisterSamplingFunctions(FunctionLibrary& library);
+void RegisterDeformFunctions(FunctionLibrary& library);
+void RegisterRoiFunctions(FunctionLibrary& library);
 
 // --- Calls and shapes (functions.cc) ---
 

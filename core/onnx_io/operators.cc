@@ -62,6 +62,28 @@ std::vector<std::string> ImpossibleShapes(absl::Span<const InputFact> inputs) {
   return broken;
 }
 
+// Range takes scalars, but the standard's own bodies (AffineGrid) give it vectors of one
+// element, which its inference would refuse.
+class ScalarInputs {
+ public:
+  explicit ScalarInputs(absl::Span<const InputFact> inputs)
+      : facts_(inputs.begin(), inputs.end()), types_(inputs.size()), values_(inputs.size()) {
+    for (size_t i = 0; i < facts_.size(); ++i) {
+      const Tensor* value = facts_[i].constant;
+      if (value == nullptr || value->elements() != 1) continue;
+      values_[i] = value->Reshaped({});
+      types_[i] = ValueType::Of(value->dtype(), {});
+      facts_[i] = {&types_[i], &values_[i]};
+    }
+  }
+  absl::Span<const InputFact> facts() const { return facts_; }
+
+ private:
+  std::vector<InputFact> facts_;
+  std::vector<ValueType> types_;
+  std::vector<Tensor> values_;
+};
+
 class NodeContext : public onnx::InferenceContext {
  public:
   NodeContext(const Node& node, absl::Span<const InputFact> inputs)
@@ -140,7 +162,8 @@ class OnnxOperators : public OperatorSet {
     }
     const onnx::OpSchema* schema = FindSchema(node, opsets);
     if (schema == nullptr) return types;
-    NodeContext context(node, inputs);
+    const ScalarInputs scalars(node.Is("Range") ? inputs : absl::Span<const InputFact>());
+    NodeContext context(node, node.Is("Range") ? scalars.facts() : inputs);
     try {
       schema->GetTypeAndShapeInferenceFunction()(context);
     } catch (const std::exception& e) {

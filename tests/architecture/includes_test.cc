@@ -29,11 +29,12 @@ std::vector<Room> Rooms() {
   program.insert({"data", "trainer"});
   return {
       {"core/base", {}},
+      {"core/picture", {"core/base"}},
       {"core/tensor", {"core/base"}},
       {"core/graph", {"core/base", "core/tensor"}},
       {"core/onnx_io", {"core/base", "core/tensor", "core/graph"}},
       {"core/device", {"core/base", "core/tensor", "core/graph"}},
-      {"core/ops", {"core/base", "core/tensor", "core/graph", "core/device"}},
+      {"core/ops", {"core/base", "core/picture", "core/tensor", "core/graph", "core/device"}},
       {"core/runtime", {"core/base", "core/tensor", "core/graph", "core/device"}},
       {"autograd", {"core/base", "core/tensor", "core/graph"}},
       {"losses", {"core/base", "core/tensor", "core/graph"}},
@@ -45,7 +46,7 @@ std::vector<Room> Rooms() {
          return rooms;
        }()},
       {"training_info", training},
-      {"data", {"core/base", "core/tensor"}},
+      {"data", {"core/base", "core/picture", "core/tensor"}},
       {"trainer", program},
       {"cli", program},
       {"include/onward", {}},
@@ -66,6 +67,9 @@ const std::vector<std::pair<std::string, std::set<std::string>>>& Guests() {
       {"Eigen/", {"core/ops"}},
       {"oneapi/", {"core/ops"}},
       {"dnnl", {"core/ops"}},
+      {"jpeglib.h", {"core/picture"}},
+      {"tiffio.h", {"core/picture"}},
+      {"webp/", {"core/picture"}},
   };
   return *guests;
 }

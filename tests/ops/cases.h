@@ -34,6 +34,10 @@ std::vector<OpCase> OpCases();
 std::vector<OpCase> QuantizeForwardCases();
 // Real numbers to real numbers without a rule: roundings, reductions of scatters, gradients.
 std::vector<OpCase> UnruledCases();
+// Onward's functions in the gradients of pictures.
+std::vector<OpCase> ImageGradientCases();
+// Numbers of boxes.
+std::vector<OpCase> UnruledImageCases();
 // Those and everything else that is computed but not differentiated.
 std::vector<OpCase> ForwardCases();
 

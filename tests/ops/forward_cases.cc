@@ -203,7 +203,8 @@ std::vector<OpCase> StepCases() {
 
 std::vector<OpCase> ForwardCases() {
   std::vector<OpCase> cases = UnruledCases();
-  for (auto* table : {LogicalCases, FilledCases, ProviderCases, StepCases, QuantizeForwardCases}) {
+  for (auto* table : {LogicalCases, FilledCases, ProviderCases, StepCases, QuantizeForwardCases,
+                      UnruledImageCases}) {
     for (OpCase& c : table()) cases.push_back(std::move(c));
   }
   return cases;

@@ -314,7 +314,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Family{"Index", IndexCases}, Family{"MatMul", MatMulCases},
                     Family{"Conv", ConvCases}, Family{"Pool", PoolCases}, Family{"Norm", NormCases},
                     Family{"Attention", AttentionCases}, Family{"Rnn", RnnCases},
-                    Family{"Loss", LossCases}, Family{"Forward", ForwardCases}),
+                    Family{"Loss", LossCases}, Family{"Image", ImageCases},
+                    Family{"Forward", ForwardCases}),
     [](const auto& info) { return std::string(info.param.name); });
 
 class GradientKernelTest : public testing::TestWithParam<Family> {};
@@ -333,14 +334,20 @@ INSTANTIATE_TEST_SUITE_P(Ops, GradientKernelTest,
                                          Family{"Index", IndexCases}, Family{"Conv", ConvCases},
                                          Family{"Pool", PoolCases}, Family{"Norm", NormCases},
                                          Family{"Attention", AttentionCases},
-                                         Family{"Rnn", RnnCases}, Family{"Loss", LossCases}),
+                                         Family{"Rnn", RnnCases}, Family{"Loss", LossCases},
+                                         Family{"Image", ImageCases}),
                          [](const auto& info) { return std::string(info.param.name); });
 
 // Operator -> why none of its kernels is compared with the reference.
 const std::map<std::string, std::string>& NotCompared() {
   static const auto* const reasons = new std::map<std::string, std::string>{
-      {"RandomNormal", "random"},      {"RandomNormalLike", "random"}, {"RandomUniform", "random"},
-      {"RandomUniformLike", "random"}, {"Bernoulli", "random"},        {"Multinomial", "random"},
+      {"RandomNormal", "random"},
+      {"RandomNormalLike", "random"},
+      {"RandomUniform", "random"},
+      {"ImageDecoder", "takes files: tests/core/picture and the official cases"},
+      {"RandomUniformLike", "random"},
+      {"Bernoulli", "random"},
+      {"Multinomial", "random"},
   };
   return *reasons;
 }

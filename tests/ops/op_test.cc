@@ -25,7 +25,6 @@ namespace {
 const std::map<std::string, std::string>& KnownFailures() {
   static const auto* const failures = new std::map<std::string, std::string>{
       {"Einsum", "no kernel; its rule is in place"},
-      {"MaxUnpool", "no kernel; its rule is in place"},
   };
   return *failures;
 }

@@ -13,7 +13,7 @@ std::vector<OpCase> UnruledCases() {
     return Case(name, std::move(args), std::move(attributes)).Own();
   };
   const Attributes window = {{"kernel_shape", List{2, 2}}, {"strides", List{1, 1}}};
-  return {
+  std::vector<OpCase> cases = {
       Case("Ceil", {Real({2, 3})}),
       Case("Floor", {Real({2, 3})}),
       Case("Round", {Real({2, 3})}),
@@ -63,6 +63,8 @@ std::vector<OpCase> UnruledCases() {
       own("AdamWStep", {Positive({}), Int(3), Real({9}), Real({9}), Real({9}), Positive({9})})
           .Outputs(3, {0, 1, 2}),
   };
+  for (OpCase& c : ImageGradientCases()) cases.push_back(std::move(c));
+  return cases;
 }
 
 }  // namespace onward

@@ -76,7 +76,7 @@ Expr DeclareArg(GraphBuilder& b, const OpCase& c, size_t i, DType dtype, bool un
     return b.Constant(InType(Doubles({}, arg.values), dtype));
   }
   if (arg.kind == Arg::Kind::kTrue) return b.Constant(Tensor::Scalar<bool>(true));
-  return b.Constant(Integers(arg.shape, arg.values));
+  return b.Constant(Integers(arg.shape, arg.values, arg.integers));
 }
 
 bool IsDifferentiated(const OpCase& c, size_t i) {
@@ -329,6 +329,12 @@ Arg Ints(Shape shape, std::vector<int64_t> values) {
   return MakeArg(Arg::Kind::kConstant, std::move(shape), AsDoubles(values));
 }
 Arg Int(int64_t value) { return Ints(Shape{}, {value}); }
+Arg FloatList(std::vector<double> values) {
+  const auto n = static_cast<int64_t>(values.size());
+  Arg arg = MakeArg(Arg::Kind::kConstant, {n}, std::move(values));
+  arg.integers = DType::kFloat;
+  return arg;
+}
 Arg Number(double value) { return MakeArg(Arg::Kind::kConstantReal, {}, {value}); }
 Arg True() { return MakeArg(Arg::Kind::kTrue, {}, {}); }
 Arg Omitted() { return {}; }

@@ -41,7 +41,8 @@ Arg Flags(Shape shape);
 Arg Ints(std::vector<int64_t> values);
 Arg Ints(Shape shape, std::vector<int64_t> values);
 Arg Int(int64_t value);
-Arg Number(double value);  // a scalar of the row's float type
+Arg FloatList(std::vector<double> values);  // float, whatever the type of the row
+Arg Number(double value);                   // a scalar of the row's float type
 Arg True();
 Arg Omitted();
 

@@ -11,10 +11,10 @@ namespace onward::reference {
 namespace {
 
 const Function* Find(const std::string& op) {
-  for (const Table* table :
-       {&ElementwiseTable(), &ReduceTable(), &MovementTable(), &IndexTable(), &MatMulTable(),
-        &WindowTable(), &NormTable(), &LossTable(), &RnnTable(), &AttentionTable(),
-        &QuantizeTable(), &ImageTable(), &SignalTable(), &TextTable(), &MlTable()}) {
+  for (const Table* table : {&ElementwiseTable(), &ReduceTable(), &MovementTable(), &IndexTable(),
+                             &MatMulTable(), &WindowTable(), &NormTable(), &LossTable(),
+                             &RnnTable(), &AttentionTable(), &QuantizeTable(), &ImageTable(),
+                             &SamplingTable(), &SignalTable(), &TextTable(), &MlTable()}) {
     auto it = table->find(op);
     if (it != table->end()) return &it->second;
   }

@@ -36,6 +36,7 @@ const Table& RnnTable();
 const Table& AttentionTable();
 const Table& QuantizeTable();
 const Table& ImageTable();
+const Table& SamplingTable();  // pictures read between their pixels
 const Table& SignalTable();
 const Table& TextTable();
 const Table& MlTable();

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+// Small pictures of every kind, whole, cut short and with single bytes changed.
+#include "core/picture/picture.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/escaping.h"
+
+namespace onward {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+std::string Bytes(std::initializer_list<int> values) {
+  std::string bytes;
+  for (int v : values) bytes.push_back(static_cast<char>(v));
+  return bytes;
+}
+
+void PutShort(std::string& to, uint32_t v) {
+  to.push_back(static_cast<char>(v));
+  to.push_back(static_cast<char>(v >> 8));
+}
+void PutLong(std::string& to, uint32_t v) {
+  PutShort(to, v & 0xffff);
+  PutShort(to, v >> 16);
+}
+
+// Two pixels wide and one high: red, then (1, 2, 3).
+std::string Bmp(uint32_t bits = 24, int32_t width = 2, int32_t height = 1) {
+  std::string file = "BM";
+  PutLong(file, 62);
+  PutLong(file, 0);
+  PutLong(file, 54);
+  PutLong(file, 40);
+  PutLong(file, static_cast<uint32_t>(width));
+  PutLong(file, static_cast<uint32_t>(height));
+  PutShort(file, 1);
+  PutShort(file, bits);
+  for (int i = 0; i < 6; ++i) PutLong(file, 0);
+  return file + Bytes({0, 0, 255, 3, 2, 1, 0, 0});
+}
+
+// One row of the grey pixels 7 and 200.
+std::string Tiff() {
+  std::string file = "II*";
+  file.push_back('\0');
+  PutLong(file, 10);
+  file += Bytes({7, 200});
+  const std::vector<std::pair<uint32_t, uint32_t>> entries = {
+      {256, 2}, {257, 1}, {258, 8}, {259, 1}, {262, 1}, {273, 8}, {277, 1}, {278, 1}, {279, 2}};
+  PutShort(file, static_cast<uint32_t>(entries.size()));
+  for (const auto& [tag, value] : entries) {
+    PutShort(file, tag);
+    PutShort(file, 4);
+    PutLong(file, 1);
+    PutLong(file, value);
+  }
+  PutLong(file, 0);
+  return file;
+}
+
+std::string Webp() {
+  std::string file;
+  EXPECT_TRUE(absl::Base64Unescape("UklGRhoAAABXRUJQVlA4TA0AAAAvAAAAEAcQERGIiP4HAA==", &file));
+  return file;
+}
+
+Picture Decoded(const std::string& bytes) {
+  absl::StatusOr<Picture> picture = DecodeAnyPicture(bytes, "test");
+  EXPECT_TRUE(picture.ok()) << picture.status();
+  return picture.ok() ? *picture : Picture();
+}
+
+TEST(Picture, Bmp) {
+  const Picture p = Decoded(Bmp());
+  EXPECT_EQ(p.info.channels, 3);
+  EXPECT_THAT(p.pixels, ElementsAre(255, 0, 0, 1, 2, 3));
+}
+
+TEST(Picture, Pnm) {
+  EXPECT_THAT(Decoded("P2 # grey\n2 1\n15\n0 15\n").pixels, ElementsAre(0, 255));
+  EXPECT_THAT(Decoded("P1\n3 1\n101").pixels, ElementsAre(0, 255, 0));
+  EXPECT_THAT(Decoded("P3 1 1 255 9 8 7").pixels, ElementsAre(9, 8, 7));
+  EXPECT_THAT(Decoded("P4\n3 1\n" + Bytes({0xa0})).pixels, ElementsAre(0, 255, 0));
+  EXPECT_THAT(Decoded("P5\n2 1\n65535\n" + Bytes({255, 255, 0, 0})).pixels, ElementsAre(255, 0));
+  EXPECT_THAT(Decoded("P6 1 1 255\n" + Bytes({9, 8, 7})).pixels, ElementsAre(9, 8, 7));
+}
+
+TEST(Picture, Tiff) {
+  const Picture p = Decoded(Tiff());
+  EXPECT_EQ(p.info.channels, 1);
+  EXPECT_THAT(p.pixels, ElementsAre(7, 200));
+}
+
+TEST(Picture, Webp) {
+  const Picture p = Decoded(Webp());
+  EXPECT_EQ(p.info.height, 1);
+  EXPECT_EQ(p.info.width, 1);
+}
+
+// The header alone must not make anybody take memory.
+TEST(Picture, SizesAreBounded) {
+  for (const std::string& file :
+       {Bmp(24, 1 << 30, 1 << 30), Bmp(24, 0, 1), std::string("P5\n100000 100000\n255\n"),
+        std::string("P5\n99999999999999999999 1\n255\n"),
+        std::string("P2\n100000 1000\n255\n1 2")}) {
+    EXPECT_FALSE(DecodeAnyPicture(file, "test").ok());
+  }
+}
+
+TEST(Picture, Jpeg2000IsNamed) {
+  const auto status = DecodeAnyPicture("\xff\x4f\xff\x51 and so on", "test").status();
+  EXPECT_TRUE(absl::IsUnimplemented(status));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("convert the picture to PNG"));
+}
+
+// No crash and no hang; what is decoded has as many pixels as it says.
+TEST(Picture, DamagedFiles) {
+  for (const std::string& whole :
+       {Bmp(), Bmp(8), Bmp(1), Tiff(), Webp(), std::string("P1\n3 1\n101"),
+        std::string("P6 1 1 255\n123"), std::string("P2 2 1 9 1 2")}) {
+    std::vector<std::string> files;
+    for (size_t n = 0; n < whole.size(); ++n) {
+      files.push_back(whole.substr(0, n));
+      for (int value : {0, 1, 0x7f, 0x80, 0xff}) {
+        files.push_back(whole);
+        files.back()[n] = static_cast<char>(value);
+      }
+    }
+    for (const std::string& file : files) {
+      const absl::StatusOr<Picture> p = DecodeAnyPicture(file, "test");
+      if (!p.ok()) continue;
+      EXPECT_EQ(static_cast<int64_t>(p->pixels.size()),
+                p->info.height * p->info.width * p->info.channels);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace onward
