@@ -9,7 +9,7 @@ void RegisterReasons(RuleTable& table) {
   constexpr char kCompiler[] = "made by the compiler, when gradients are there already";
   table.AddNone("Constant", "has no inputs");
   table.AddNone("CumProd", "no rule yet; needs care at zeros");
-  for (const char* op : {"Col2Im", "Det", "GridSample", "MaxRoiPool", "Resize", "TensorScatter"}) {
+  for (const char* op : {"Det", "MaxRoiPool", "TensorScatter"}) {
     table.AddNone(op, "no rule yet");
   }
   for (const char* op : {"Adagrad", "Adam", "Momentum"}) {

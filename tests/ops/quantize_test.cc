@@ -110,6 +110,18 @@ TEST(StraightThrough, DequantizeIsLinearInItsScale) {
   EXPECT_THAT(slopes[0], ElementsAre(0 + 1, -2 + 5));
 }
 
+TEST(QLinearMatMul, TakesFloat8) {
+  const Graph graph = GraphOf(AtOpset(
+      21,
+      "m (float[1, 2] a, float[2, 2] b) => (float[1, 2] y) <float s = {0.5}, float t = {2}, "
+      "float o = {0}> { z = Cast<to = 17>(o) p = Cast<to = 17>(a) q = Cast<to = 17>(b) "
+      "r = QLinearMatMul(p, s, z, q, s, z, t, z) y = Cast<to = 1>(r) }"));
+  // (1 * 16 + 3 * 20) / 8 = 9.5 lies between 9 and 10 and goes to the even one.
+  EXPECT_THAT(RunGraph(graph, {"y"},
+                       {{"a", Floats({1, 2}, {1, 3})}, {"b", Floats({2, 2}, {16, 1, 20, 5})}}),
+              ElementsAre(ElementsAre(10, 2)));
+}
+
 TEST(QuantizeLinear, MakesTheLowestOfNaN) {
   const Graph graph = GraphOf(AtOpset(21,
                                       "m (float[4] x) => (int8[4] y) <float s = {1}, int8 z = {0}> "

@@ -24,6 +24,8 @@ class BytePlanes {
   // Bytes of one image.
   int64_t bytes() const { return channels_ * channel_bytes_; }
   int64_t channel_bytes() const { return channel_bytes_; }
+  int64_t rows_out() const { return rows_out_; }
+  int64_t columns_out() const { return columns_out_; }
   // From one row of outputs to the next, and up to the last output.
   int64_t line() const { return line_; }
   int64_t positions() const { return (rows_out_ - 1) * line_ + columns_out_; }

@@ -266,6 +266,7 @@ void RunQLinear(const Product& product, const KernelCall& call) {
 
 absl::StatusOr<Kernel> MakeQLinear(const KernelRequest& request) {
   ONWARD_RETURN_IF_ERROR(CheckArity(request, 8));
+  if (!IsByte(request.inputs[0].dtype)) return MakeFloat8MatMul(request);
   ONWARD_ASSIGN_OR_RETURN(Product made, MakeProduct(request, {0, 3, 2, 5}));
   const Shape &a = request.in(0), &b = request.in(3);
   ONWARD_RETURN_IF_ERROR(CheckLines(request, 1, a.rank() < 2 ? 1 : a[a.rank() - 2], made.a_rows()));

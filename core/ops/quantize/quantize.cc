@@ -15,7 +15,7 @@ void RegisterQuantizeKernels(KernelTable& table) {
                                  "float, float16, bfloat16"});
   table.Add("DynamicQuantizeLinear", {"reference", 11, MakeDynamicQuantizeLinear, "float"});
   table.Add("MatMulInteger", {"reference", 10, MakeMatMulInteger, "int8, uint8"});
-  table.Add("QLinearMatMul", {"reference", 10, MakeQLinearMatMul, "int8, uint8"});
+  table.Add("QLinearMatMul", {"reference", 10, MakeQLinearMatMul, "int8, uint8, float8"});
   table.Add("ConvInteger", {"reference", 10, MakeConvInteger, "int8, uint8"});
   table.Add("QLinearConv", {"reference", 10, MakeQLinearConv, "int8, uint8"});
 }

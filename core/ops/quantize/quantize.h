@@ -13,6 +13,8 @@ absl::StatusOr<Kernel> MakeDequantizeLinear(const KernelRequest& request);
 absl::StatusOr<Kernel> MakeDynamicQuantizeLinear(const KernelRequest& request);
 absl::StatusOr<Kernel> MakeMatMulInteger(const KernelRequest& request);
 absl::StatusOr<Kernel> MakeQLinearMatMul(const KernelRequest& request);
+// For requests with shapes, which MakeQLinearMatMul hands on.
+absl::StatusOr<Kernel> MakeFloat8MatMul(const KernelRequest& request);
 absl::StatusOr<Kernel> MakeConvInteger(const KernelRequest& request);
 absl::StatusOr<Kernel> MakeQLinearConv(const KernelRequest& request);
 

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// A convolution of bytes summed in 32 bits: rows of weights (signed) with panels of output
+// positions (unsigned), for each image and group. What becomes of the sums is the caller's.
+#ifndef ONWARD_CORE_OPS_QUANTIZE_INTEGER_CONVOLUTION_H_
+#define ONWARD_CORE_OPS_QUANTIZE_INTEGER_CONVOLUTION_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "core/base/parallel.h"
+#include "core/device/kernel.h"
+#include "core/ops/conv/conv_geometry.h"
+#include "core/ops/cpu/adapt.h"
+#include "core/ops/quantize/byte_planes.h"
+#include "core/ops/quantize/depthwise.h"
+#include "core/ops/quantize/integer_gemm.h"
+#include "core/ops/quantize/requantize.h"
+
+namespace onward {
+
+// Outputs [output, output + n) of a channel's plane are the sums from `at` on.
+struct Segment {
+  int64_t at, output, n;
+};
+
+// Receives the corrected sums of one channel; kPanelColumns of them can be read.
+using ReceiveSums = std::function<void(int64_t image, int64_t channel, const int32_t* sums,
+                                       absl::Span<const Segment> segments)>;
+
+class IntegerConvolution {
+ public:
+  IntegerConvolution(ConvGeometry geometry, BytePlanes planes, ByteOperand x, ByteOperand w)
+      : geometry_(std::move(geometry)),
+        planes_(std::move(planes)),
+        x_(x),
+        w_(w),
+        gemm_(static_cast<int64_t>(planes_.offsets().size()), IntegerGemm::Side::kColumns) {
+    panel_ = work_.Add(slots_ * gemm_.panel_bytes());
+    // Lines of outputs are read as a whole, the last one too.
+    if (!planes_.as_it_is()) plane_ = work_.Add(planes_.bytes() + kLineOutputs);
+  }
+
+  const ConvGeometry& geometry() const { return geometry_; }
+  size_t workspace_bytes() const { return work_.bytes(); }
+
+  void PackBeforehand(const Tensor& w) {
+    kept_ = std::make_shared<std::vector<uint8_t>>(row_bytes());
+    kept_sums_ = std::make_shared<std::vector<int32_t>>(geometry_.out_channels);
+    PackWeights(w, kept_->data(), kept_sums_->data());
+  }
+  void PackAtRuns() {
+    rows_ = work_.Add(row_bytes());
+    row_sums_ = work_.Add(geometry_.out_channels * sizeof(int32_t));
+  }
+
+  void Run(const KernelCall& call, const Tensor& x, const Tensor& w, const Tensor* x_zero,
+           const Tensor* w_zero, const ReceiveSums& receive) const;
+
+ private:
+  struct Weights {
+    const uint8_t* rows;
+    const int32_t* sums;
+    std::vector<int32_t> zeros;  // of each row
+    std::vector<uint8_t> ones;   // empty where no zero point needs the columns' sums
+  };
+
+  size_t row_bytes() const { return geometry_.out_channels * gemm_.row_bytes(); }
+  void PackWeights(const Tensor& w, uint8_t* rows, int32_t* sums) const {
+    for (int64_t m = 0; m < geometry_.out_channels; ++m) {
+      sums[m] = gemm_.PackRow(w.data<uint8_t>() + m * gemm_.depth(), w_.flip(),
+                              rows + m * gemm_.row_bytes());
+    }
+  }
+  bool IsDepthwise(const Weights& weights) const {
+    return !planes_.as_it_is() && geometry_.groups == geometry_.out_channels &&
+           weights.ones.empty();
+  }
+  void RunDepthwise(const Weights& weights, const Tensor& w, int64_t image, const uint8_t* plane,
+                    int32_t x_zero, const ReceiveSums& receive) const;
+  void RunPanel(const Weights& weights, int64_t image, int64_t group, int64_t position, int64_t n,
+                int32_t x_zero, const uint8_t* panel, const ReceiveSums& receive) const;
+
+  ConvGeometry geometry_;
+  BytePlanes planes_;
+  ByteOperand x_, w_;
+  IntegerGemm gemm_;
+  int64_t slots_ = Threads();
+  WorkspacePlan work_;
+  size_t panel_ = 0, plane_ = 0, rows_ = 0, row_sums_ = 0;
+  std::shared_ptr<std::vector<uint8_t>> kept_;
+  std::shared_ptr<std::vector<int32_t>> kept_sums_;
+};
+
+// Any geometry, one output after the other.
+void RunByDefinition(const ConvGeometry& g, const Tensor& x, const Tensor& w, const Tensor* x_zero,
+                     const Tensor* w_zero, const ByteOperand& of_x, const ByteOperand& of_w,
+                     const ReceiveSums& receive);
+
+}  // namespace onward
+
+#endif  // ONWARD_CORE_OPS_QUANTIZE_INTEGER_CONVOLUTION_H_
