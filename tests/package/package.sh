@@ -108,7 +108,7 @@ case $1 in
     export CCACHE_SLOPPINESS=pch_defines,time_macros
     "$CMAKE" -S "$SOURCE/tests/package/subproject" -B "$WORK/subproject" -G Ninja -DCMAKE_CXX_COMPILER="$compiler" \
       -DCMAKE_CXX_FLAGS=-fpch-preprocess -DONWARD_SOURCE="$SOURCE" -DONWARD_CACHE="$CACHE" \
-      -DCMAKE_DISABLE_FIND_PACKAGE_{GTest,ZLIB}=ON
+      -DCMAKE_DISABLE_FIND_PACKAGE_GTest=ON
     "$CMAKE" --build "$WORK/subproject" -j 2 --target host > "$WORK/subproject.log" || { tail -40 "$WORK/subproject.log"; exit 1; }
     check_consumer "$WORK/subproject/host" ;;
 
