@@ -49,7 +49,8 @@ struct LeakyReluOp {
   explicit LeakyReluOp(const Node& node) : alpha(node.Float("alpha", 0.01f)) {}
   template <typename T>
   T operator()(T x) const {
-    return x < T(0) ? T(alpha) * x : x;
+    const T negative = T(alpha) * x;
+    return x < T(0) ? negative : x;
   }
 };
 
