@@ -27,6 +27,7 @@ void RegisterAttentionFunctions(FunctionLibrary& library);
 void RegisterRnnFunctions(FunctionLibrary& library);
 void RegisterLossFunctions(FunctionLibrary& library);
 void RegisterIndexFunctions(FunctionLibrary& library);
+void RegisterMlFunctions(FunctionLibrary& library);  // bodies for ai.onnx.ml
 
 // --- Calls and shapes (functions.cc) ---
 

@@ -203,7 +203,8 @@ std::vector<OpCase> StepCases() {
 
 std::vector<OpCase> ForwardCases() {
   std::vector<OpCase> cases = UnruledCases();
-  for (auto* table : {LogicalCases, FilledCases, ProviderCases, StepCases}) {
+  for (auto* table :
+       {LogicalCases, FilledCases, ProviderCases, StepCases, TextForwardCases, MlForwardCases}) {
     for (OpCase& c : table()) cases.push_back(std::move(c));
   }
   return cases;
