@@ -22,6 +22,7 @@ void RegisterGradientFunctions(FunctionLibrary& library) {
   RegisterSamplingFunctions(library);
   RegisterDeformFunctions(library);
   RegisterRoiFunctions(library);
+  RegisterMlFunctions(library);
 }
 
 Expr FailAt(GraphBuilder& b, const Node& node, const std::string& message) {

@@ -31,6 +31,7 @@ void RegisterImageFunctions(FunctionLibrary& library);
 void RegisterSamplingFunctions(FunctionLibrary& library);
 void RegisterDeformFunctions(FunctionLibrary& library);
 void RegisterRoiFunctions(FunctionLibrary& library);
+void RegisterMlFunctions(FunctionLibrary& library);  // bodies for ai.onnx.ml
 
 // --- Calls and shapes (functions.cc) ---
 

@@ -64,12 +64,15 @@ class Author {
     ONWARD_ASSIGN_OR_RETURN(Graph raw, InferenceGraph(source_));
     ONWARD_ASSIGN_OR_RETURN(graph_, InlineFunctions(raw));
     ONWARD_RETURN_IF_ERROR(FindingsToStatus(CheckGraph(graph_)));
+    // A file of ai.onnx.ml alone need not import ai.onnx.
+    if (graph_.opset() == 0) graph_.opsets[""] = kOldestWrittenOpset;
     if (graph_.opset() < kOldestWrittenOpset) {
       Note(absl::StrCat("raised the model from opset ", graph_.opset(), " to ",
                         kOldestWrittenOpset));
       ONWARD_ASSIGN_OR_RETURN(graph_, RaiseOpset(graph_, kOldestWrittenOpset));
       rewritten_ = true;
     }
+    ONWARD_RETURN_IF_ERROR(OpenLearnedModels());
     if (const ModeChange change = SetInferenceMode(&graph_); change.any()) {
       Note(absl::StrCat("the file is in training mode (", change.ToString(),
                         "): the inference graph is written in inference mode, the algorithm "
@@ -100,6 +103,23 @@ class Author {
     }
     if (rewritten_) DropInitializersFromInputs();
     return InferTypes(&graph_, environment_.operators());
+  }
+
+  // What scikit-learn's converters write, in a form that can be trained.
+  absl::Status OpenLearnedModels() {
+    for (const std::string& name : DropZipMaps(&graph_)) {
+      Note(absl::StrCat("output '", name,
+                        "' is the scores of the classes; it was a dictionary "
+                        "(ZipMap)"));
+      rewritten_ = true;
+    }
+    ONWARD_ASSIGN_OR_RETURN(const std::vector<std::string> opened,
+                            OpenLinearModels(environment_.operators(), &graph_));
+    for (const std::string& node : opened) {
+      Note(absl::StrCat(node, ": its weights, which were attributes, are initializers"));
+      rewritten_ = true;
+    }
+    return absl::OkStatus();
   }
 
   void DropInitializersFromInputs() {
@@ -347,27 +367,6 @@ absl::StatusOr<GradientReport> ReportTraining(const Model& model, const AuthorOp
   auto report = Author(model, options, environment).Report();
   if (!report.ok()) return Annotate(report.status(), absl::StrCat("'", model.path(), "'"));
   return report;
-}
-
-std::string DefaultOutput(const Graph& graph) {
-  for (const NamedType& out : graph.outputs) {
-    if (out.type.is_tensor() && (out.type.dtype == DType::kUndefined || IsFloating(out.type.dtype)))
-      return out.name;
-  }
-  return graph.outputs.empty() ? "" : graph.outputs[0].name;
-}
-
-std::string LastOperator(const Graph& graph, const std::string& output) {
-  std::string value = output;
-  for (auto it = graph.nodes.rbegin(); it != graph.nodes.rend(); ++it) {
-    if (std::find(it->outputs.begin(), it->outputs.end(), value) == it->outputs.end()) continue;
-    // Raising an old Softmax puts it between two changes of shape.
-    const bool same_numbers = it->Is("Identity") || it->Is("Reshape") || it->Is("Flatten") ||
-                              it->Is("Squeeze") || it->Is("Unsqueeze");
-    if (!same_numbers || it->inputs.empty()) return it->op_type;
-    value = it->inputs[0];
-  }
-  return "";
 }
 
 absl::StatusOr<AuthorResult> MakeTrainable(const Model& model, const AuthorOptions& options,

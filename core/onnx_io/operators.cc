@@ -8,9 +8,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "core/base/status.h"
+#include "core/graph/attribute_lists.h"
 #include "core/graph/constraints/constraints.h"
 #include "core/graph/infer.h"
 #include "core/graph/inline.h"
+#include "core/onnx_io/ml_types.h"
 #include "core/onnx_io/model.h"
 #include "core/onnx_io/operand_types.h"
 #include "core/onnx_io/proto.h"
@@ -30,6 +32,12 @@ const onnx::OpSchema* FindSchema(const Node& node, const std::map<std::string, i
   auto it = opsets.find(node.domain);
   const int version = it != opsets.end() ? it->second : node.domain.empty() ? kCanonicalOpset : 1;
   return onnx::OpSchemaRegistry::Schema(node.op_type, version, node.domain);
+}
+
+// Domains beside ai.onnx whose operators the standard defines: schemas say what is valid, the
+// library only adds bodies.
+bool OfTheStandard(const std::string& domain) {
+  return domain == kTrainingDomain || domain == kMlDomain;
 }
 
 // onnx's inference makes as many axes as a list of dimensions is declared to
@@ -200,9 +208,8 @@ class OnnxOperators : public OperatorSet {
       const Node& node, absl::Span<const InputFact> inputs,
       const std::map<std::string, int>& opsets) const override {
     ONWARD_RETURN_IF_ERROR(Refuse(node, BrokenDemands(node, inputs, opsets)));
-    // The standard's optimizers have no bodies there; the library has.
-    const FunctionDef* def =
-        node.domain == kTrainingDomain ? Find(node, opsets) : Own(node, opsets);
+    // The standard's optimizers and models have no bodies there; the library has.
+    const FunctionDef* def = OfTheStandard(node.domain) ? Find(node, opsets) : Own(node, opsets);
     if (def != nullptr && def->function != nullptr) {
       return BodyForCall(*def->function, node, opsets);
     }
@@ -255,7 +262,7 @@ class OnnxOperators : public OperatorSet {
   }
   // The same, where no schema has a say.
   const FunctionDef* Own(const Node& node, const std::map<std::string, int>& opsets) const {
-    return node.domain == kTrainingDomain ? nullptr : Find(node, opsets);
+    return OfTheStandard(node.domain) ? nullptr : Find(node, opsets);
   }
 
   static ValueType TypeAt(absl::Span<const InputFact> inputs, size_t i) {
@@ -346,6 +353,7 @@ class OnnxOperators : public OperatorSet {
   static void CompleteTypes(const Node& node, absl::Span<const InputFact> inputs,
                             std::vector<ValueType>* types) {
     if (types->empty()) return;
+    if (node.domain == kMlDomain) return CompleteMlTypes(node, inputs, types);
     ValueType& out = (*types)[0];
     if (node.Is("GroupNormalization")) out = TypeAt(inputs, 0);
     for (const char* op : {"Scaler", "Normalizer", "Imputer", "Binarizer"}) {

@@ -53,6 +53,9 @@ size_t TensorBytes(DType dtype, const Shape& shape) {
 
 Tensor::Tensor(DType dtype, Shape shape) : dtype_(dtype), shape_(std::move(shape)) {
   if (dtype == DType::kString) {
+    if (!IsThere(static_cast<size_t>(shape_.elements()) * sizeof(std::string))) {
+      throw std::bad_alloc();
+    }
     auto strings = std::make_shared<std::vector<std::string>>(shape_.elements());
     data_ = strings->data();
     owner_ = std::move(strings);

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "autograd/rule.h"
+#include "core/graph/attribute_lists.h"
 #include "environment/environment.h"
 #include "environment/operator_table.h"
 #include "tests/ops/cases.h"

@@ -204,7 +204,7 @@ std::vector<OpCase> StepCases() {
 std::vector<OpCase> ForwardCases() {
   std::vector<OpCase> cases = UnruledCases();
   for (auto* table : {LogicalCases, FilledCases, ProviderCases, StepCases, QuantizeForwardCases,
-                      UnruledImageCases}) {
+                      UnruledImageCases, TextForwardCases, MlForwardCases}) {
     for (OpCase& c : table()) cases.push_back(std::move(c));
   }
   return cases;

@@ -361,6 +361,7 @@ TEST(KernelCoverage, EveryKernelIsReachedByARow) {
     for (const DType dtype : {DType::kFloat, DType::kInt32}) {
       CheckRow(c, dtype, DType::kInt64, checker);
     }
+    if (c.domain.empty()) CheckRow(c, DType::kString, DType::kInt64, checker);
   }
   for (auto* family : {RnnCases, ConvCases}) {
     for (const OpCase& c : family()) CheckGradient(c, DType::kFloat, checker);

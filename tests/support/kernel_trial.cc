@@ -20,7 +20,8 @@ const std::map<std::string, int>& Opsets() {
   static const auto* const opsets =
       new std::map<std::string, int>{{"", kCanonicalOpset},
                                      {std::string(kOnwardDomain), kOnwardVersion},
-                                     {std::string(kTrainingDomain), 1}};
+                                     {std::string(kTrainingDomain), 1},
+                                     {"ai.onnx.ml", 5}};
   return *opsets;
 }
 

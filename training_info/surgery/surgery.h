@@ -91,6 +91,14 @@ void AddInitialization(const Graph& graph, const std::vector<std::string>& weigh
 absl::StatusOr<std::vector<std::string>> ReplaceHead(Graph* graph, const std::string& output,
                                                      int64_t classes, uint64_t seed);
 
+// --- models of ai.onnx.ml (learned_models.cc)
+
+// Outputs that a ZipMap makes, dictionaries from class to score, become the scores; their names.
+std::vector<std::string> DropZipMaps(Graph* graph);
+// LinearRegressor and LinearClassifier as products and sums, whose weights are constants; which.
+absl::StatusOr<std::vector<std::string>> OpenLinearModels(const OperatorSet& operators,
+                                                          Graph* graph);
+
 // --- batch size (free_batch.cc)
 
 // Makes the first axis of every fed input variable ("batch"), where the graph

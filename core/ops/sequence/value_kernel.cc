@@ -7,7 +7,8 @@
 
 namespace onward {
 
-void AddOnValues(KernelTable& table, std::string_view op, ValueKernel kernel) {
+void AddOnValues(KernelTable& table, std::string_view op, ValueKernel kernel,
+                 std::string_view domain) {
   KernelTable::Entry entry{"reference", 1,
                            [kernel](const KernelRequest& r) -> absl::StatusOr<Kernel> {
                              Kernel made;
@@ -18,7 +19,7 @@ void AddOnValues(KernelTable& table, std::string_view op, ValueKernel kernel) {
                            },
                            "all"};
   entry.on_values = true;
-  table.Add(op, std::move(entry));
+  table.Add(op, std::move(entry), domain);
 }
 
 absl::StatusOr<const Tensor*> TensorAtInput(const Node& node, const ValueCall& call, int i) {

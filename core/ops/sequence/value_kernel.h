@@ -12,7 +12,8 @@ namespace onward {
 
 using ValueKernel = absl::Status (*)(const Node& node, const ValueCall& call);
 
-void AddOnValues(KernelTable& table, std::string_view op, ValueKernel kernel);
+void AddOnValues(KernelTable& table, std::string_view op, ValueKernel kernel,
+                 std::string_view domain = "");
 
 inline bool HasInput(const ValueCall& call, int i) {
   return i < static_cast<int>(call.inputs.size()) && call.inputs[i] != nullptr;
