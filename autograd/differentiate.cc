@@ -10,12 +10,16 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
+#include "autograd/close_body.h"
 #include "autograd/prepare.h"
 #include "autograd/shape_expr.h"
 #include "autograd/tape.h"
 #include "autograd/tidy.h"
+#include "autograd/values.h"
 #include "core/base/status.h"
 #include "core/graph/builder.h"
+#include "core/graph/infer_bodies.h"
+#include "core/graph/verify.h"
 
 namespace onward {
 namespace {
@@ -45,40 +49,82 @@ absl::Status CheckValue(const Graph& graph, const std::string& role, const std::
 
 class Engine {
  public:
+  // Of a whole graph.
   Engine(Graph forward, const std::string& y, const std::vector<std::string>& xs,
-         const DifferentiateOptions& options, const RuleTable& rules, int next_dim)
+         const DifferentiateOptions& options, int* next_dim)
       : graph_(std::move(forward)),
-        y_(y),
+        ys_({y}),
+        seeds_({options.seed}),
         xs_(xs),
         options_(options),
         prefix_(options.prefix.empty() ? absl::StrCat(y, "__vjp") : options.prefix),
         first_generated_(graph_.nodes.size()),
+        next_dim_(next_dim),
         b_(&graph_, options.operators, prefix_),
-        tape_(b_, rules, prefix_, y_, xs, next_dim) {
+        tape_(b_, *options.rules, prefix_, ys_, xs_, next_dim) {
     b_.names().ReserveAll(options.reserved);
   }
 
+  // Of a body within the graph of another engine.
+  Engine(Graph forward, const ClosedBody& body, Engine& around)
+      : graph_(std::move(forward)),
+        ys_(body.ys),
+        seeds_(body.seeds),
+        xs_(body.xs),
+        options_(around.options_),
+        prefix_(around.prefix_),
+        first_generated_(graph_.nodes.size()),
+        next_dim_(around.next_dim_),
+        b_(&graph_, options_.operators, prefix_, &around.b_.names()),
+        tape_(b_, *options_.rules, prefix_, ys_, xs_, next_dim_) {}
+
   absl::StatusOr<Gradients> Run() {
-    ONWARD_RETURN_IF_ERROR(CheckValue(graph_, "y", y_));
+    ONWARD_RETURN_IF_ERROR(CheckValue(graph_, "y", ys_[0]));
     for (const std::string& x : xs_) ONWARD_RETURN_IF_ERROR(CheckValue(graph_, "x", x));
-    if (!options_.seed.empty())
-      ONWARD_RETURN_IF_ERROR(CheckValue(graph_, "the seed", options_.seed));
     ONWARD_RETURN_IF_ERROR(tape_.Record());
+    Expr y = b_.Value(ys_[0]);
+    if (seeds_[0].empty()) {
+      gradients_[ys_[0]] = FullLike(y, 1);
+    } else {
+      ONWARD_RETURN_IF_ERROR(CheckValue(graph_, "the seed", seeds_[0]));
+      gradients_[ys_[0]] = FitGradient(b_.Value(seeds_[0]), y);
+    }
     ONWARD_RETURN_IF_ERROR(Walk());
-    return Collect();
+    ONWARD_ASSIGN_OR_RETURN(std::vector<std::string> values, Collect());
+    NameGradients(&values);
+    ONWARD_RETURN_IF_ERROR(b_.status());
+    ONWARD_RETURN_IF_ERROR(PlaceEarlyNodes());
+    ForgetDimNames(&graph_);
+    return Gradients{std::move(graph_), std::move(values)};
+  }
+
+  // The seeds have the types of the values whose gradients they are.
+  absl::StatusOr<Gradients> RunBody() {
+    ONWARD_RETURN_IF_ERROR(tape_.Record());
+    for (size_t i = 0; i < ys_.size(); ++i) {
+      const Expr y = b_.Value(ys_[i]), seed = b_.Value(seeds_[i]);
+      graph_.types[seeds_[i]] = GradientType(y.type());
+      auto [it, is_first] = gradients_.try_emplace(ys_[i], seed);
+      if (!is_first) it->second = AddGradients(it->second, seed, y);
+    }
+    ONWARD_RETURN_IF_ERROR(Walk());
+    ONWARD_ASSIGN_OR_RETURN(std::vector<std::string> values, Collect());
+    HoldApart(&values);
+    ONWARD_RETURN_IF_ERROR(b_.status());
+    ONWARD_RETURN_IF_ERROR(PlaceEarlyNodes());
+    return Gradients{std::move(graph_), std::move(values)};
   }
 
  private:
-  // A gradient in the type and shape of its value.
-  Expr Fit(const Expr& g, const Expr& x) { return FitTo(CastLike(g, x), x); }
-
-  Expr Seed() {
-    Expr y = b_.Value(y_);
-    return options_.seed.empty() ? FullLike(y, 1) : Fit(b_.Value(options_.seed), y);
+  absl::StatusOr<BodyGradients> DeriveBody(const BodyRequest& request) {
+    const ClosedBody closed = CloseBody(request, prefix_, b_);
+    ONWARD_ASSIGN_OR_RETURN(Graph forward, PrepareForward(closed.graph, *options_.operators,
+                                                          *options_.rules, next_dim_));
+    ONWARD_ASSIGN_OR_RETURN(Gradients inner, Engine(std::move(forward), closed, *this).RunBody());
+    return OpenBody(closed, std::move(inner));
   }
 
   absl::Status Walk() {
-    gradients_[y_] = Seed();
     ONWARD_RETURN_IF_ERROR(b_.status());
     std::vector<Step>& steps = tape_.steps();
     for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
@@ -113,7 +159,8 @@ class Engine {
     for (size_t i = 0; i < needs.size(); ++i) needs[i] = tape_.IsActive(node.inputs[i]);
     const Vjp vjp(
         b_, node, std::move(dys), needs, [&](int i) { return AddOutput(&step, i); },
-        [&](std::string_view function, int outputs) { return Replace(step, function, outputs); });
+        [&](Node by, std::vector<Node> before) { Replace(step, std::move(by), std::move(before)); },
+        [&](const BodyRequest& request) { return DeriveBody(request); });
     const Grads grads = (*step.rule)(vjp);
     ONWARD_RETURN_IF_ERROR(b_.status());
     if (grads.size() > node.inputs.size()) {
@@ -129,9 +176,9 @@ class Engine {
 
   void Accumulate(const std::string& value, const Expr& g) {
     Expr x = b_.Value(value);
-    Expr part = Fit(g, x);
+    Expr part = FitGradient(g, x);
     auto [it, is_first] = gradients_.try_emplace(value, part);
-    if (!is_first) it->second = WithShapeOf(it->second + part, x);
+    if (!is_first) it->second = AddGradients(it->second, part, x);
   }
 
   // Gives a node of the graph an output it leaves out.
@@ -142,7 +189,7 @@ class Engine {
     if (node.outputs[output].empty()) {
       node.outputs[output] = b_.UniqueName(prefix_);
       added_outputs_.push_back({step->index, size - 1});
-      auto types = options_.operators->Infer(node, tape_.Facts(node), graph_.opsets);
+      auto types = b_.TypesOf(node);
       if (!types.ok()) return b_.Fail(types.status());
       graph_.types[node.outputs[output]] = (*types)[output];
     }
@@ -151,47 +198,63 @@ class Engine {
     return b_.Value(node.outputs[output]);
   }
 
-  // Makes a node of the graph a call of a function that gives more outputs.
-  std::vector<Expr> Replace(const Step& step, std::string_view function, int outputs) {
+  // Puts `by` in the place of a node of the graph. It names outputs as the step does.
+  void Replace(const Step& step, Node by, std::vector<Node> before) {
     Node& node = graph_.nodes[step.index];
-    node.op_type = std::string(function);
-    node.domain = std::string(kOnwardDomain);
-    ImportDomain(node.domain, &graph_);
-    node.outputs.resize(std::max<size_t>(outputs, node.outputs.size()));
-    std::vector<size_t> added;
-    std::vector<Expr> values;
-    for (size_t i = 0; i < node.outputs.size(); ++i) {
-      if (node.outputs[i].empty()) {
-        node.outputs[i] = b_.UniqueName(prefix_);
+    for (size_t i = 0; i < by.outputs.size(); ++i) {
+      std::string& out = by.outputs[i];
+      const auto at = std::find(step.node.outputs.begin(), step.node.outputs.end(), out);
+      if (at != step.node.outputs.end() && !out.empty()) {
+        out = node.outputs[at - step.node.outputs.begin()];
+      } else if (!out.empty()) {
         added_outputs_.push_back({step.index, i});
-        added.push_back(i);
       }
-      values.push_back(b_.Value(node.outputs[i]));
     }
-    auto types = options_.operators->Infer(node, tape_.Facts(node), graph_.opsets);
+    by.name = node.name;
+    by.origin = node.origin;
+    ImportDomain(by.domain, &graph_);
+    for (Node& early : before) {
+      auto types = b_.TypesOf(early);
+      if (!types.ok()) {
+        b_.Fail(types.status());
+        return;
+      }
+      for (size_t i = 0; i < early.outputs.size(); ++i)
+        graph_.types[early.outputs[i]] = (*types)[i];
+      early_.push_back(std::move(early));
+    }
+    auto types = b_.TypesOf(by);
     if (!types.ok()) {
       b_.Fail(types.status());
-      return values;
+      return;
     }
-    for (size_t i : added) graph_.types[node.outputs[i]] = (*types)[i];
-    return values;
+    for (size_t i = 0; i < by.outputs.size(); ++i) {
+      if (by.outputs[i].empty()) continue;
+      auto [it, is_new] = graph_.types.try_emplace(by.outputs[i], (*types)[i]);
+      if (is_new) NameDims(&it->second, next_dim_);
+    }
+    node = std::move(by);
   }
 
-  absl::StatusOr<Gradients> Collect() {
+  // The gradient of each x, as generated nodes have it.
+  absl::StatusOr<std::vector<std::string>> Collect() {
     std::vector<std::string> values;
     for (const std::string& x : xs_) {
       auto it = gradients_.find(x);
-      values.push_back(it != gradients_.end() ? it->second.name()
-                                              : FullLike(b_.Value(x), 0).name());
+      values.push_back(it != gradients_.end() ? it->second.name() : ZerosOf(b_.Value(x)).name());
     }
     ONWARD_RETURN_IF_ERROR(b_.status());
     RemoveUnused(&graph_, first_generated_, values);
     MergeEqual(&graph_, first_generated_, &values);
     DropUnusedOutputs();
-    NameGradients(&values);
-    ONWARD_RETURN_IF_ERROR(b_.status());
-    ForgetDimNames(&graph_);
-    return Gradients{std::move(graph_), std::move(values)};
+    return values;
+  }
+
+  // What replaced nodes read stands among the forward nodes.
+  absl::Status PlaceEarlyNodes() {
+    if (early_.empty()) return absl::OkStatus();
+    for (Node& node : early_) graph_.nodes.push_back(std::move(node));
+    return SortNodes(&graph_);
   }
 
   // Takes back outputs that a rule asked for and nothing reads.
@@ -203,6 +266,8 @@ class Engine {
     for (const auto& [index, output] : added_outputs_) {
       if (index >= first_generated_) continue;
       std::vector<std::string>& outputs = graph_.nodes[index].outputs;
+      // A body gives as many as its node.
+      if (RunsBodies(graph_.nodes[index])) continue;
       if (read.contains(outputs[output])) continue;
       graph_.types.erase(outputs[output]);
       outputs[output].clear();
@@ -228,16 +293,28 @@ class Engine {
     *values = std::move(final_names);
   }
 
+  // Each gradient of a body is a value of its own that a node of the body gives.
+  void HoldApart(std::vector<std::string>* values) {
+    absl::flat_hash_set<std::string> given;
+    for (size_t i = first_generated_; i < graph_.nodes.size(); ++i) {
+      given.insert(graph_.nodes[i].outputs.begin(), graph_.nodes[i].outputs.end());
+    }
+    for (std::string& value : *values) {
+      if (given.erase(value) == 0) value = b_.Op("Identity", {b_.Value(value)}).name();
+    }
+  }
+
   Graph graph_;
-  const std::string& y_;
-  const std::vector<std::string>& xs_;
+  const std::vector<std::string> ys_, seeds_, xs_;
   const DifferentiateOptions& options_;
   const std::string prefix_;
   const size_t first_generated_;  // nodes before it are the forward graph
+  int* const next_dim_;           // counts names of unknown dimensions
   GraphBuilder b_;
   Tape tape_;
   absl::flat_hash_map<std::string, Expr> gradients_;
   std::vector<std::pair<size_t, size_t>> added_outputs_;  // node, output
+  std::vector<Node> early_;                               // what replaced forward nodes read
 };
 
 }  // namespace
@@ -254,11 +331,10 @@ absl::StatusOr<Gradients> Differentiate(const Graph& graph, const std::string& y
                      "; gradients are written in forms of opset ", kOldestOpset,
                      ": raise the graph first (RaiseOpset)"));
   }
-  const RuleTable& rules = *options.rules;
   int next_dim = 0;
   ONWARD_ASSIGN_OR_RETURN(Graph forward,
-                          PrepareForward(graph, *options.operators, rules, &next_dim));
-  return Engine(std::move(forward), y, xs, options, rules, next_dim).Run();
+                          PrepareForward(graph, *options.operators, *options.rules, &next_dim));
+  return Engine(std::move(forward), y, xs, options, &next_dim).Run();
 }
 
 }  // namespace onward

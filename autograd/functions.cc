@@ -18,6 +18,7 @@ void RegisterGradientFunctions(FunctionLibrary& library) {
   RegisterRnnFunctions(library);
   RegisterLossFunctions(library);
   RegisterIndexFunctions(library);
+  RegisterSequenceFunctions(library);
 }
 
 Expr FailAt(GraphBuilder& b, const Node& node, const std::string& message) {

@@ -27,6 +27,7 @@ void RegisterAttentionFunctions(FunctionLibrary& library);
 void RegisterRnnFunctions(FunctionLibrary& library);
 void RegisterLossFunctions(FunctionLibrary& library);
 void RegisterIndexFunctions(FunctionLibrary& library);
+void RegisterSequenceFunctions(FunctionLibrary& library);
 
 // --- Calls and shapes (functions.cc) ---
 

@@ -9,6 +9,7 @@
 #include "autograd/prepare.h"
 #include "autograd/tidy.h"
 #include "core/base/status.h"
+#include "core/graph/infer_bodies.h"
 #include "core/graph/inline.h"
 
 namespace onward {
@@ -28,10 +29,17 @@ std::vector<std::string> Chain(const std::string& value,
   return {chain[0], chain[1], "...", chain[chain.size() - 2], chain[chain.size() - 1]};
 }
 
+// The node's own inputs, omitted ones included, then what its bodies capture.
+std::vector<std::string> WithCaptured(const Node& node) {
+  std::vector<std::string> inputs = node.inputs;
+  for (std::string& v : CapturedByBodies(node)) inputs.push_back(std::move(v));
+  return inputs;
+}
+
 }  // namespace
 
 absl::Status Tape::Record() {
-  needed_.insert(y_);
+  needed_.insert(ys_.begin(), ys_.end());
   ExtendNeeded(graph_.nodes, &needed_);
   active_.insert(xs_.begin(), xs_.end());
   const size_t forward_nodes = graph_.nodes.size();
@@ -80,6 +88,7 @@ absl::Status Tape::RecordNode(const Node& node, size_t index, const ValueSet& ne
   if (entry != nullptr && entry->rule == nullptr) return absl::OkStatus();
   if (entry != nullptr) {
     steps_.push_back({node, index, &entry->rule});
+    if (RunsBodies(node)) steps_.back().node.inputs = WithCaptured(node);
   } else {
     ONWARD_ASSIGN_OR_RETURN(std::optional<Function> body, Body(node));
     if (body.has_value()) return RecordBody(node, *body, needed, outer, depth);
@@ -97,7 +106,7 @@ std::vector<InputFact> Tape::Facts(const Node& node) const {
   std::vector<InputFact> facts(node.inputs.size());
   for (size_t i = 0; i < facts.size(); ++i) {
     if (node.inputs[i].empty()) continue;
-    facts[i] = {graph_.TypeOf(node.inputs[i]), b_.ConstantOf(node.inputs[i])};
+    facts[i] = b_.FactOf(node.inputs[i]);
   }
   return facts;
 }
@@ -115,7 +124,7 @@ absl::Status Tape::RecordBody(const Node& call, const Function& body, const Valu
         absl::StrCat(outer.Describe(), ": function bodies nested deeper than ", kMaxBodyDepth));
   }
   if (graph_.nodes.size() > static_cast<size_t>(kMaxExpandedNodes)) {
-    return absl::ResourceExhaustedError(absl::StrCat("function bodies on the way to '", y_,
+    return absl::ResourceExhaustedError(absl::StrCat("function bodies on the way to '", ys_[0],
                                                      "' expand to more than ", kMaxExpandedNodes,
                                                      " nodes"));
   }
@@ -140,7 +149,7 @@ absl::Status Tape::RecordBody(const Node& call, const Function& body, const Valu
       return Annotate(b_.status(), absl::StrCat("in the body of ", outer.Describe()));
     }
     for (const std::string& out : graph_.nodes.back().outputs) {
-      if (!out.empty()) NameDims(&graph_.types[out], &next_dim_);
+      if (!out.empty()) NameDims(&graph_.types[out], next_dim_);
     }
     ONWARD_RETURN_IF_ERROR(
         RecordNode(node, graph_.nodes.size() - 1, inner_needed, outer, depth + 1));
@@ -203,7 +212,7 @@ std::string Tape::Path(const Node& node) const {
 
 absl::Status Tape::ReportObstacles() const {
   if (obstacles_.empty()) return absl::OkStatus();
-  std::string message = absl::StrCat("cannot differentiate '", y_, "': ", obstacles_.size(),
+  std::string message = absl::StrCat("cannot differentiate '", ys_[0], "': ", obstacles_.size(),
                                      obstacles_.size() == 1 ? " node has" : " nodes have",
                                      " neither a gradient rule nor a function body:");
   for (const std::string& obstacle : obstacles_) absl::StrAppend(&message, "\n  ", obstacle);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tape: the nodes between the xs and y, in order, each with its rule.
+// The tape: the nodes between the xs and the ys, in order, each with its rule.
 // Operators without a rule are replaced by the nodes of their function bodies.
 #ifndef ONWARD_AUTOGRAD_TAPE_H_
 #define ONWARD_AUTOGRAD_TAPE_H_
@@ -20,7 +20,8 @@ namespace onward {
 
 // One node of the tape. A node of an expanded body stands in the graph as a
 // copy with output names of its own, because the forward call still computes
-// the call's outputs; here it has the names that gradients arrive under.
+// the call's outputs; here it has the names that gradients arrive under. What
+// the bodies of If, Loop and Scan capture stands behind the node's own inputs.
 struct Step {
   Node node;
   size_t index;  // of the node, or its copy, in the graph
@@ -34,13 +35,13 @@ class Tape {
   // `builder` appends to the forward graph, `next_dim` counts names of unknown
   // dimensions. Everything must outlive the tape.
   Tape(GraphBuilder& builder, const RuleTable& rules, const std::string& prefix,
-       const std::string& y, const std::vector<std::string>& xs, int next_dim)
+       const std::vector<std::string>& ys, const std::vector<std::string>& xs, int* next_dim)
       : b_(builder),
         graph_(builder.graph()),
         operators_(*builder.operators()),
         rules_(rules),
         prefix_(prefix),
-        y_(y),
+        ys_(ys),
         xs_(xs.begin(), xs.end()),
         next_dim_(next_dim) {}
 
@@ -55,11 +56,11 @@ class Tape {
     return active_.contains(value) && Carries(value);
   }
 
-  std::vector<InputFact> Facts(const Node& node) const;
   // "Gemm-13".
   std::string OpVersion(const Node& node) const;
 
  private:
+  std::vector<InputFact> Facts(const Node& node) const;
   bool Carries(const std::string& value) const;
   void ExtendNeeded(const std::vector<Node>& nodes, ValueSet* needed);
   absl::Status RecordNode(const Node& node, size_t index, const ValueSet& needed, const Node& outer,
@@ -77,13 +78,13 @@ class Tape {
   const OperatorSet& operators_;
   const RuleTable& rules_;
   const std::string& prefix_;
-  const std::string& y_;
+  const std::vector<std::string>& ys_;
   const ValueSet xs_;
-  int next_dim_;
+  int* next_dim_;
 
-  ValueSet needed_;  // what y is computed from, up to the xs
+  ValueSet needed_;  // what the ys are computed from, up to the xs
   ValueSet active_;  // what depends on an x
-  // One way from each value to y, and from each active value back to an x.
+  // One way from each value to a y, and from each active value back to an x.
   absl::flat_hash_map<std::string, std::string> toward_y_, from_;
   std::vector<Step> steps_;
   std::vector<std::string> obstacles_;
