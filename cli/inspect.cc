@@ -57,6 +57,7 @@ absl::StatusOr<Facts> Gather(const Model& model, const Environment& environment)
   if (!facts.graph.outputs.empty()) {
     if (auto inlined = InlineFunctions(facts.graph); inlined.ok())
       facts.graph = *std::move(inlined);
+    LiftFromBodies(&facts.graph);
     facts.decisions = DecideWeights(facts.graph, DefaultOutput(facts.graph));
     for (const WeightDecision& d : facts.decisions) {
       if (d.trains) facts.trainable.push_back(d.name);
