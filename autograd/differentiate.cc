@@ -10,12 +10,16 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
+#include "autograd/close_body.h"
 #include "autograd/prepare.h"
 #include "autograd/shape_expr.h"
 #include "autograd/tape.h"
 #include "autograd/tidy.h"
+#include "autograd/values.h"
 #include "core/base/status.h"
 #include "core/graph/builder.h"
+#include "core/graph/infer_bodies.h"
+#include "core/graph/verify.h"
 
 namespace onward {
 namespace {
@@ -49,10 +53,17 @@ std::vector<std::string> ValuesOf(const std::vector<SeededValue>& ys) {
   return values;
 }
 
+std::vector<SeededValue> SeededOf(const ClosedBody& body) {
+  std::vector<SeededValue> ys;
+  for (size_t i = 0; i < body.ys.size(); ++i) ys.push_back({body.ys[i], body.seeds[i]});
+  return ys;
+}
+
 class Engine {
  public:
+  // Of a whole graph.
   Engine(Graph forward, const std::vector<SeededValue>& ys, const std::vector<std::string>& xs,
-         const DifferentiateOptions& options, const RuleTable& rules, int next_dim)
+         const DifferentiateOptions& options, int* next_dim)
       : graph_(std::move(forward)),
         seeded_(ys),
         ys_(ValuesOf(ys)),
@@ -60,34 +71,64 @@ class Engine {
         options_(options),
         prefix_(options.prefix.empty() ? absl::StrCat(ys_[0], "__vjp") : options.prefix),
         first_generated_(graph_.nodes.size()),
+        next_dim_(next_dim),
         b_(&graph_, options.operators, prefix_),
-        tape_(b_, rules, prefix_, ys_, xs, options.stop, next_dim) {
+        tape_(b_, *options.rules, prefix_, ys_, xs_, options.stop, next_dim) {
     b_.names().ReserveAll(options.reserved);
   }
+
+  // Of a body within the graph of another engine.
+  Engine(Graph forward, const ClosedBody& body, Engine& around)
+      : graph_(std::move(forward)),
+        seeded_(SeededOf(body)),
+        ys_(body.ys),
+        xs_(body.xs),
+        options_(around.options_),
+        prefix_(around.prefix_),
+        first_generated_(graph_.nodes.size()),
+        next_dim_(around.next_dim_),
+        b_(&graph_, options_.operators, prefix_, &around.b_.names()),
+        tape_(b_, *options_.rules, prefix_, ys_, xs_, {}, next_dim_) {}
 
   absl::StatusOr<Gradients> Run() {
     ONWARD_RETURN_IF_ERROR(Check());
     ONWARD_RETURN_IF_ERROR(tape_.Record());
+    Seed();
     ONWARD_RETURN_IF_ERROR(Walk());
     if (!blocks_.empty()) return ReportToStatus(Report(), blocks_);
-    return Collect();
+    ONWARD_ASSIGN_OR_RETURN(std::vector<std::string> values, Collect());
+    NameGradients(&values);
+    ONWARD_RETURN_IF_ERROR(b_.status());
+    ONWARD_RETURN_IF_ERROR(PlaceEarlyNodes());
+    ForgetDimNames(&graph_);
+    return Gradients{std::move(graph_), std::move(values)};
   }
 
   absl::StatusOr<GradientReport> RunReport() {
     ONWARD_RETURN_IF_ERROR(Check());
     ONWARD_RETURN_IF_ERROR(tape_.Record());
+    Seed();
     ONWARD_RETURN_IF_ERROR(Walk());
     return Report();
   }
 
- private:
-  // A gradient in the shape of its value, and in its type; float where that is quantized.
-  Expr Fit(const Expr& g, const Expr& x) {
-    const bool quantized = x.dtype() != DType::kUndefined && !IsFloating(x.dtype());
-    if (!quantized) return FitTo(CastLike(g, x), x);
-    return FitTo(g.dtype() == DType::kFloat ? g : Cast(g, DType::kFloat), x);
+  // The seeds have the types of the values whose gradients they are.
+  absl::StatusOr<Gradients> RunBody() {
+    ONWARD_RETURN_IF_ERROR(tape_.Record());
+    for (const SeededValue& y : seeded_) {
+      graph_.types[y.seed] = GradientType(b_.Value(y.value).type());
+      AddSeed(y.value, b_.Value(y.seed));
+    }
+    ONWARD_RETURN_IF_ERROR(Walk());
+    if (!blocks_.empty()) return ReportToStatus(Report(), blocks_);
+    ONWARD_ASSIGN_OR_RETURN(std::vector<std::string> values, Collect());
+    HoldApart(&values);
+    ONWARD_RETURN_IF_ERROR(b_.status());
+    ONWARD_RETURN_IF_ERROR(PlaceEarlyNodes());
+    return Gradients{std::move(graph_), std::move(values)};
   }
 
+ private:
   absl::Status Check() const {
     for (const SeededValue& y : seeded_) {
       ONWARD_RETURN_IF_ERROR(CheckValue(graph_, "y", y.value));
@@ -108,13 +149,27 @@ class Engine {
                       [&](const std::string& x) { return gradients_.contains(x); });
   }
 
-  absl::Status Walk() {
+  absl::StatusOr<BodyGradients> DeriveBody(const BodyRequest& request) {
+    const ClosedBody closed = CloseBody(request, prefix_, b_);
+    ONWARD_ASSIGN_OR_RETURN(Graph forward, PrepareForward(closed.graph, *options_.operators,
+                                                          *options_.rules, next_dim_));
+    ONWARD_ASSIGN_OR_RETURN(Gradients inner, Engine(std::move(forward), closed, *this).RunBody());
+    return OpenBody(closed, std::move(inner));
+  }
+
+  void Seed() {
     for (const SeededValue& y : seeded_) {
       const Expr value = b_.Value(y.value);
-      const Expr seed = y.seed.empty() ? FullLike(value, 1) : Fit(b_.Value(y.seed), value);
-      auto [it, is_first] = gradients_.try_emplace(y.value, seed);
-      if (!is_first) it->second = it->second + seed;
+      AddSeed(y.value, y.seed.empty() ? FullLike(value, 1) : FitGradient(b_.Value(y.seed), value));
     }
+  }
+
+  void AddSeed(const std::string& y, const Expr& seed) {
+    auto [it, is_first] = gradients_.try_emplace(y, seed);
+    if (!is_first) it->second = AddGradients(it->second, seed, b_.Value(y));
+  }
+
+  absl::Status Walk() {
     ONWARD_RETURN_IF_ERROR(b_.status());
     std::vector<Step>& steps = tape_.steps();
     for (size_t i = steps.size(); i-- > 0;) {
@@ -148,7 +203,7 @@ class Engine {
   absl::Status PassObstacle(const Node& node) {
     b_.Forget();
     for (const std::string& in : AllInputs(node)) {
-      if (tape_.IsActive(in)) gradients_.try_emplace(in, FullLike(b_.Value(in), 0));
+      if (tape_.IsActive(in)) gradients_.try_emplace(in, ZerosOf(b_.Value(in)));
     }
     return b_.status();
   }
@@ -165,7 +220,8 @@ class Engine {
     for (size_t i = 0; i < needs.size(); ++i) needs[i] = tape_.IsActive(node.inputs[i]);
     const Vjp vjp(
         b_, node, std::move(dys), needs, [&](int i) { return AddOutput(&step, i); },
-        [&](std::string_view function, int outputs) { return Replace(step, function, outputs); });
+        [&](Node by, std::vector<Node> before) { Replace(step, std::move(by), std::move(before)); },
+        [&](const BodyRequest& request) { return DeriveBody(request); });
     const Grads grads = (*step.rule)(vjp);
     ONWARD_RETURN_IF_ERROR(b_.status());
     if (grads.size() > node.inputs.size()) {
@@ -181,9 +237,9 @@ class Engine {
 
   void Accumulate(const std::string& value, const Expr& g) {
     Expr x = b_.Value(value);
-    Expr part = Fit(g, x);
+    Expr part = FitGradient(g, x);
     auto [it, is_first] = gradients_.try_emplace(value, part);
-    if (!is_first) it->second = WithShapeOf(it->second + part, x);
+    if (!is_first) it->second = AddGradients(it->second, part, x);
   }
 
   // Gives a node of the graph an output it leaves out.
@@ -194,7 +250,7 @@ class Engine {
     if (node.outputs[output].empty()) {
       node.outputs[output] = b_.UniqueName(prefix_);
       added_outputs_.push_back({step->index, size - 1});
-      auto types = options_.operators->Infer(node, tape_.Facts(node), graph_.opsets);
+      auto types = b_.TypesOf(node);
       if (!types.ok()) return b_.Fail(types.status());
       graph_.types[node.outputs[output]] = (*types)[output];
     }
@@ -203,47 +259,63 @@ class Engine {
     return b_.Value(node.outputs[output]);
   }
 
-  // Makes a node of the graph a call of a function that gives more outputs.
-  std::vector<Expr> Replace(const Step& step, std::string_view function, int outputs) {
+  // Puts `by` in the place of a node of the graph. It names outputs as the step does.
+  void Replace(const Step& step, Node by, std::vector<Node> before) {
     Node& node = graph_.nodes[step.index];
-    node.op_type = std::string(function);
-    node.domain = std::string(kOnwardDomain);
-    ImportDomain(node.domain, &graph_);
-    node.outputs.resize(std::max<size_t>(outputs, node.outputs.size()));
-    std::vector<size_t> added;
-    std::vector<Expr> values;
-    for (size_t i = 0; i < node.outputs.size(); ++i) {
-      if (node.outputs[i].empty()) {
-        node.outputs[i] = b_.UniqueName(prefix_);
+    for (size_t i = 0; i < by.outputs.size(); ++i) {
+      std::string& out = by.outputs[i];
+      const auto at = std::find(step.node.outputs.begin(), step.node.outputs.end(), out);
+      if (at != step.node.outputs.end() && !out.empty()) {
+        out = node.outputs[at - step.node.outputs.begin()];
+      } else if (!out.empty()) {
         added_outputs_.push_back({step.index, i});
-        added.push_back(i);
       }
-      values.push_back(b_.Value(node.outputs[i]));
     }
-    auto types = options_.operators->Infer(node, tape_.Facts(node), graph_.opsets);
+    by.name = node.name;
+    by.origin = node.origin;
+    ImportDomain(by.domain, &graph_);
+    for (Node& early : before) {
+      auto types = b_.TypesOf(early);
+      if (!types.ok()) {
+        b_.Fail(types.status());
+        return;
+      }
+      for (size_t i = 0; i < early.outputs.size(); ++i)
+        graph_.types[early.outputs[i]] = (*types)[i];
+      early_.push_back(std::move(early));
+    }
+    auto types = b_.TypesOf(by);
     if (!types.ok()) {
       b_.Fail(types.status());
-      return values;
+      return;
     }
-    for (size_t i : added) graph_.types[node.outputs[i]] = (*types)[i];
-    return values;
+    for (size_t i = 0; i < by.outputs.size(); ++i) {
+      if (by.outputs[i].empty()) continue;
+      auto [it, is_new] = graph_.types.try_emplace(by.outputs[i], (*types)[i]);
+      if (is_new) NameDims(&it->second, next_dim_);
+    }
+    node = std::move(by);
   }
 
-  absl::StatusOr<Gradients> Collect() {
+  // The gradient of each x, as generated nodes have it.
+  absl::StatusOr<std::vector<std::string>> Collect() {
     std::vector<std::string> values;
     for (const std::string& x : xs_) {
       auto it = gradients_.find(x);
-      values.push_back(it != gradients_.end() ? it->second.name()
-                                              : FullLike(b_.Value(x), 0).name());
+      values.push_back(it != gradients_.end() ? it->second.name() : ZerosOf(b_.Value(x)).name());
     }
     ONWARD_RETURN_IF_ERROR(b_.status());
     RemoveUnused(&graph_, first_generated_, values);
     MergeEqual(&graph_, first_generated_, &values);
     DropUnusedOutputs();
-    NameGradients(&values);
-    ONWARD_RETURN_IF_ERROR(b_.status());
-    ForgetDimNames(&graph_);
-    return Gradients{std::move(graph_), std::move(values)};
+    return values;
+  }
+
+  // What replaced nodes read stands among the forward nodes.
+  absl::Status PlaceEarlyNodes() {
+    if (early_.empty()) return absl::OkStatus();
+    for (Node& node : early_) graph_.nodes.push_back(std::move(node));
+    return SortNodes(&graph_);
   }
 
   // Takes back outputs that a rule asked for and nothing reads.
@@ -255,6 +327,8 @@ class Engine {
     for (const auto& [index, output] : added_outputs_) {
       if (index >= first_generated_) continue;
       std::vector<std::string>& outputs = graph_.nodes[index].outputs;
+      // A body gives as many as its node.
+      if (RunsBodies(graph_.nodes[index])) continue;
       if (read.contains(outputs[output])) continue;
       graph_.types.erase(outputs[output]);
       outputs[output].clear();
@@ -280,18 +354,30 @@ class Engine {
     *values = std::move(final_names);
   }
 
+  // Each gradient of a body is a value of its own that a node of the body gives.
+  void HoldApart(std::vector<std::string>* values) {
+    absl::flat_hash_set<std::string> given;
+    for (size_t i = first_generated_; i < graph_.nodes.size(); ++i) {
+      given.insert(graph_.nodes[i].outputs.begin(), graph_.nodes[i].outputs.end());
+    }
+    for (std::string& value : *values) {
+      if (given.erase(value) == 0) value = b_.Op("Identity", {b_.Value(value)}).name();
+    }
+  }
+
   Graph graph_;
-  const std::vector<SeededValue>& seeded_;
-  const std::vector<std::string> ys_;
-  const std::vector<std::string>& xs_;
+  const std::vector<SeededValue> seeded_;
+  const std::vector<std::string> ys_, xs_;
   const DifferentiateOptions& options_;
   const std::string prefix_;
   const size_t first_generated_;  // nodes before it are the forward graph
+  int* const next_dim_;           // counts names of unknown dimensions
   GraphBuilder b_;
   Tape tape_;
   absl::flat_hash_map<std::string, Expr> gradients_;
   std::vector<std::pair<size_t, size_t>> added_outputs_;  // node, output
   std::vector<Block> blocks_;
+  std::vector<Node> early_;  // what replaced forward nodes read
 };
 
 absl::Status CheckOptions(const Graph& graph, const DifferentiateOptions& options) {
@@ -317,7 +403,7 @@ absl::StatusOr<Gradients> Differentiate(const Graph& graph, const std::vector<Se
   int next_dim = 0;
   ONWARD_ASSIGN_OR_RETURN(Graph forward,
                           PrepareForward(graph, *options.operators, *options.rules, &next_dim));
-  return Engine(std::move(forward), ys, xs, options, *options.rules, next_dim).Run();
+  return Engine(std::move(forward), ys, xs, options, &next_dim).Run();
 }
 
 absl::StatusOr<Gradients> Differentiate(const Graph& graph, const std::string& y,
@@ -334,7 +420,7 @@ absl::StatusOr<GradientReport> ReportGradients(const Graph& graph, const std::st
   ONWARD_ASSIGN_OR_RETURN(Graph forward,
                           PrepareForward(graph, *options.operators, *options.rules, &next_dim));
   const std::vector<SeededValue> ys = {{y, ""}};
-  return Engine(std::move(forward), ys, xs, options, *options.rules, next_dim).RunReport();
+  return Engine(std::move(forward), ys, xs, options, &next_dim).RunReport();
 }
 
 }  // namespace onward

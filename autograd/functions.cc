@@ -23,6 +23,7 @@ void RegisterGradientFunctions(FunctionLibrary& library) {
   RegisterDeformFunctions(library);
   RegisterRoiFunctions(library);
   RegisterMlFunctions(library);
+  RegisterSequenceFunctions(library);
 }
 
 Expr FailAt(GraphBuilder& b, const Node& node, const std::string& message) {

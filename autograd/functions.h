@@ -32,6 +32,7 @@ void RegisterSamplingFunctions(FunctionLibrary& library);
 void RegisterDeformFunctions(FunctionLibrary& library);
 void RegisterRoiFunctions(FunctionLibrary& library);
 void RegisterMlFunctions(FunctionLibrary& library);  // bodies for ai.onnx.ml
+void RegisterSequenceFunctions(FunctionLibrary& library);
 
 // --- Calls and shapes (functions.cc) ---
 

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/status.h"
 #include "core/graph/infer.h"
+#include "core/graph/infer_bodies.h"
 #include "core/graph/inline.h"
 #include "core/graph/random.h"
 #include "core/graph/shape_data.h"
@@ -23,20 +24,9 @@ constexpr absl::string_view kDimPrefix = "?dim";
 
 bool CallsRandom(const Graph& root, const std::vector<Node>& nodes);
 
-bool IsRandomNode(const Graph& root, const Node& node) {
-  if (IsRandom(node)) return true;
-  bool inside = false;
-  ForEachBody(node, [&](const std::string&, const Graph& body) {
-    inside = inside || CallsRandom(root, body.nodes);
-  });
-  if (inside) return true;
-  auto it = root.functions.find({node.domain, node.op_type, node.overload});
-  return it != root.functions.end() && CallsRandom(root, it->second->body.nodes);
-}
-
 bool CallsRandom(const Graph& root, const std::vector<Node>& nodes) {
   for (const Node& node : nodes) {
-    if (IsRandomNode(root, node)) return true;
+    if (DrawsRandom(root, node)) return true;
   }
   return false;
 }
@@ -67,14 +57,19 @@ class DimNamer {
  private:
   void Visit(const Node& node) {
     if (std::optional<Tensor> t = ConstantValue(node)) constants_.emplace(node.outputs[0], *t);
-    std::vector<InputFact> facts(node.inputs.size());
-    for (size_t i = 0; i < facts.size(); ++i) {
-      facts[i].type = graph_->TypeOf(node.inputs[i]);
-      auto it = constants_.find(node.inputs[i]);
-      if (it != constants_.end()) facts[i].constant = &it->second;
+    const auto known = [&](const std::string& value) {
+      auto it = constants_.find(value);
+      return InputFact{graph_->TypeOf(value), it == constants_.end() ? nullptr : &it->second};
+    };
+    absl::StatusOr<std::vector<ValueType>> types =
+        InferOutputs(node, known, operators_, graph_->opsets);
+    if (types.ok()) {
+      std::vector<InputFact> facts(node.inputs.size());
+      for (size_t i = 0; i < facts.size(); ++i) {
+        if (!node.inputs[i].empty()) facts[i] = known(node.inputs[i]);
+      }
+      sizes_.Visit(node, facts, &*types);
     }
-    absl::StatusOr<std::vector<ValueType>> types = operators_.Infer(node, facts, graph_->opsets);
-    if (types.ok()) sizes_.Visit(node, facts, &*types);
     for (size_t i = 0; i < node.outputs.size(); ++i) {
       if (node.outputs[i].empty()) continue;
       ValueType& type = graph_->types[node.outputs[i]];
@@ -118,11 +113,28 @@ void NameDims(ValueType* type, int* next) {
 }
 
 void ForgetDimNames(Graph* graph) {
-  for (auto& [name, type] : graph->types) {
-    for (Dim& dim : type.dims) {
-      if (absl::StartsWith(dim.symbol, kDimPrefix)) dim.symbol.clear();
-    }
+  for (auto& [name, type] : graph->types) ForgetDimNames(&type);
+}
+
+void ForgetDimNames(ValueType* type) {
+  for (Dim& dim : type->dims) {
+    if (absl::StartsWith(dim.symbol, kDimPrefix)) dim.symbol.clear();
   }
+  if (type->element == nullptr) return;
+  ValueType element = *type->element;
+  ForgetDimNames(&element);
+  type->element = std::make_shared<const ValueType>(std::move(element));
+}
+
+bool DrawsRandom(const Graph& root, const Node& node) {
+  if (IsRandom(node)) return true;
+  bool inside = false;
+  ForEachBody(node, [&](const std::string&, const Graph& body) {
+    inside = inside || CallsRandom(root, body.nodes);
+  });
+  if (inside) return true;
+  auto it = root.functions.find({node.domain, node.op_type, node.overload});
+  return it != root.functions.end() && CallsRandom(root, it->second->body.nodes);
 }
 
 }  // namespace onward

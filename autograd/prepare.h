@@ -26,6 +26,10 @@ void NameDims(ValueType* type, int* next);
 
 // Takes the names that PrepareForward and NameDims gave to dimensions back.
 void ForgetDimNames(Graph* graph);
+void ForgetDimNames(ValueType* type);
+
+// Whether a node draws random numbers, itself or in a body or function it runs.
+bool DrawsRandom(const Graph& root, const Node& node);
 
 }  // namespace onward
 

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "autograd/rule.h"
 
+#include <algorithm>
+
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "autograd/shape_expr.h"
+#include "autograd/values.h"
 
 namespace onward {
 
@@ -26,7 +29,20 @@ Expr Vjp::RequireOutput(int i) const {
 }
 
 std::vector<Expr> Vjp::ForwardAs(std::string_view function, int outputs) const {
-  if (node_.HasOutput(0) && replace_) return replace_(function, outputs);
+  if (node_.HasOutput(0) && replace_) {
+    Node node = node_;
+    node.op_type = std::string(function);
+    node.domain = std::string(kOnwardDomain);
+    node.outputs.resize(std::max<size_t>(outputs, node.outputs.size()));
+    std::vector<Expr> values;
+    for (size_t i = 0; i < node.outputs.size(); ++i) {
+      std::string& out = node.outputs[i];
+      if (out.empty()) out = builder_.UniqueName(function);
+      values.push_back(builder_.Value(out));
+    }
+    replace_(std::move(node), {});
+    return values;
+  }
   std::vector<Expr> inputs;
   for (const std::string& in : node_.inputs) {
     inputs.push_back(in.empty() ? Expr() : builder_.Value(in));
@@ -36,7 +52,7 @@ std::vector<Expr> Vjp::ForwardAs(std::string_view function, int outputs) const {
 
 Expr Vjp::dy(int i) const {
   if (has_dy(i)) return *dys_[i];
-  return FullLike(RequireOutput(i), 0);
+  return ZerosOf(RequireOutput(i));
 }
 
 void RuleTable::Add(std::string_view op, Rule rule, std::string_view domain) {

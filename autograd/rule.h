@@ -16,6 +16,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/statusor.h"
+#include "autograd/body.h"
 #include "core/graph/builder.h"
 #include "core/graph/function_library.h"
 #include "core/graph/graph.h"
@@ -34,17 +36,20 @@ class Vjp {
  public:
   // Gives the forward node an output that the graph omits.
   using AddOutput = std::function<Expr(int output)>;
-  // Makes the forward node a call of `function` with so many outputs.
-  using Replace = std::function<std::vector<Expr>(std::string_view function, int outputs)>;
+  // Puts another node in the place of the forward node, and nodes before it.
+  using Replace = std::function<void(Node node, std::vector<Node> before)>;
+  using DeriveBody = std::function<absl::StatusOr<BodyGradients>(const BodyRequest& request)>;
 
   Vjp(GraphBuilder& builder, const Node& node, std::vector<std::optional<Expr>> dys,
-      std::vector<bool> needs, AddOutput add_output = nullptr, Replace replace = nullptr)
+      std::vector<bool> needs, AddOutput add_output = nullptr, Replace replace = nullptr,
+      DeriveBody derive_body = nullptr)
       : builder_(builder),
         node_(node),
         dys_(std::move(dys)),
         needs_(std::move(needs)),
         add_output_(std::move(add_output)),
-        replace_(std::move(replace)) {}
+        replace_(std::move(replace)),
+        derive_body_(std::move(derive_body)) {}
 
   GraphBuilder& b() const { return builder_; }
   const Node& node() const { return node_; }
@@ -62,6 +67,14 @@ class Vjp {
   // that call in the node's place, or, if the node omits output 0, beside it (an
   // inference graph in a file cannot be given a new output).
   std::vector<Expr> ForwardAs(std::string_view function, int outputs) const;
+  // Puts `node` in the place of the forward node: it computes the same outputs, which keep
+  // their names, and new ones. Nodes in `before` give what it reads beyond the other's inputs.
+  void Replaced(Node node, std::vector<Node> before = {}) const {
+    replace_(std::move(node), std::move(before));
+  }
+  absl::StatusOr<BodyGradients> Derive(const BodyRequest& request) const {
+    return derive_body_(request);
+  }
   // Whether a gradient arrives through output i.
   bool has_dy(int i) const { return i < static_cast<int>(dys_.size()) && dys_[i].has_value(); }
   // That gradient (zeros where none arrives).
@@ -82,6 +95,7 @@ class Vjp {
   std::vector<bool> needs_;
   AddOutput add_output_;
   Replace replace_;
+  DeriveBody derive_body_;
 };
 
 using Rule = std::function<Grads(const Vjp&)>;

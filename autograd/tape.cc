@@ -10,6 +10,7 @@
 #include "autograd/tidy.h"
 #include "core/base/small_float.h"
 #include "core/base/status.h"
+#include "core/graph/infer_bodies.h"
 #include "core/graph/inline.h"
 
 namespace onward {
@@ -27,6 +28,13 @@ std::vector<std::string> Chain(const std::string& value,
   }
   if (chain.size() <= kShown) return chain;
   return {chain[0], chain[1], "...", chain[chain.size() - 2], chain[chain.size() - 1]};
+}
+
+// The node's own inputs, omitted ones included, then what its bodies capture.
+std::vector<std::string> WithCaptured(const Node& node) {
+  std::vector<std::string> inputs = node.inputs;
+  for (std::string& v : CapturedByBodies(node)) inputs.push_back(std::move(v));
+  return inputs;
 }
 
 }  // namespace
@@ -108,6 +116,7 @@ absl::Status Tape::RecordNode(const Node& node, size_t index, const ValueSet& ne
   }
   steps_.push_back(
       {node, index, entry == nullptr ? nullptr : &entry->rule, depth > 0 ? outer.Describe() : ""});
+  if (RunsBodies(node)) steps_.back().node.inputs = WithCaptured(node);
   for (const std::string& out : node.outputs) {
     if (!Carries(out) || stop_.contains(out)) continue;
     active_.insert(out);
@@ -120,7 +129,7 @@ std::vector<InputFact> Tape::Facts(const Node& node) const {
   std::vector<InputFact> facts(node.inputs.size());
   for (size_t i = 0; i < facts.size(); ++i) {
     if (node.inputs[i].empty()) continue;
-    facts[i] = {graph_.TypeOf(node.inputs[i]), b_.ConstantOf(node.inputs[i])};
+    facts[i] = b_.FactOf(node.inputs[i]);
   }
   return facts;
 }
@@ -163,7 +172,7 @@ absl::Status Tape::RecordBody(const Node& call, const Function& body, const Valu
       return Annotate(b_.status(), absl::StrCat("in the body of ", outer.Describe()));
     }
     for (const std::string& out : graph_.nodes.back().outputs) {
-      if (!out.empty()) NameDims(&graph_.types[out], &next_dim_);
+      if (!out.empty()) NameDims(&graph_.types[out], next_dim_);
     }
     ONWARD_RETURN_IF_ERROR(
         RecordNode(node, graph_.nodes.size() - 1, inner_needed, outer, depth + 1));

@@ -20,7 +20,8 @@ namespace onward {
 
 // One node of the tape. A node of an expanded body stands in the graph as a
 // copy with output names of its own, because the forward call still computes
-// the call's outputs; here it has the names that gradients arrive under.
+// the call's outputs; here it has the names that gradients arrive under. What
+// the bodies of If, Loop and Scan capture stands behind the node's own inputs.
 struct Step {
   Node node;
   size_t index;        // of the node, or its copy, in the graph
@@ -37,7 +38,7 @@ class Tape {
   // outlive the tape.
   Tape(GraphBuilder& builder, const RuleTable& rules, const std::string& prefix,
        const std::vector<std::string>& ys, const std::vector<std::string>& xs,
-       const std::vector<std::string>& stop, int next_dim)
+       const std::vector<std::string>& stop, int* next_dim)
       : b_(builder),
         graph_(builder.graph()),
         operators_(*builder.operators()),
@@ -70,7 +71,6 @@ class Tape {
     return active_.contains(value) && Carries(value);
   }
 
-  std::vector<InputFact> Facts(const Node& node) const;
   // "Gemm-13".
   std::string OpVersion(const Node& node) const;
   // Why its operator has no rule; "" where nobody said.
@@ -79,6 +79,7 @@ class Tape {
   std::string Path(const Node& node) const;
 
  private:
+  std::vector<InputFact> Facts(const Node& node) const;
   bool Carries(const std::string& value) const;
   void MarkQuantized(const Node& node);
   void ExtendNeeded(const std::vector<Node>& nodes, ValueSet* needed);
@@ -96,7 +97,7 @@ class Tape {
   const std::string& prefix_;
   const std::vector<std::string>& ys_;
   const ValueSet xs_, stop_;
-  int next_dim_;
+  int* next_dim_;
 
   ValueSet needed_;     // what the ys are computed from, up to the xs
   ValueSet active_;     // what depends on an x

@@ -284,6 +284,22 @@ class Author {
     return absl::OkStatus();
   }
 
+  // Whether the algorithm has to compute the node itself: what the inference graph gives is
+  // there already. A node of it that differentiation made give more (the states of a Loop)
+  // runs once more, since the inference graph stays as it is.
+  static bool TakeOver(const absl::flat_hash_set<std::string>& inference_outputs, NameScope* names,
+                       Node* node) {
+    const auto given = [&](const std::string& o) { return inference_outputs.contains(o); };
+    if (std::all_of(node->outputs.begin(), node->outputs.end(),
+                    [&](const std::string& o) { return o.empty() || given(o); })) {
+      return false;
+    }
+    for (std::string& out : node->outputs) {
+      if (!out.empty() && given(out)) out = names->Unique(absl::StrCat(out, "__again"));
+    }
+    return true;
+  }
+
   absl::Status CutAlgorithm(size_t inference_nodes, Graph work) {
     Graph& algorithm = entry_.algorithm;
     algorithm.name = "algorithm";
@@ -300,11 +316,9 @@ class Author {
     for (const Binding& b : entry_.update_bindings) wanted.push_back(b.value);
     if (train_output_ != output_) wanted.push_back(train_output_);
     Prune(&work, wanted);
+    NameScope names(work);
     for (Node& node : work.nodes) {
-      const bool own = std::none_of(
-          node.outputs.begin(), node.outputs.end(),
-          [&](const std::string& o) { return !o.empty() && inference_outputs.contains(o); });
-      if (!own) continue;
+      if (!TakeOver(inference_outputs, &names, &node)) continue;
       for (const std::string& out : node.outputs) {
         if (const ValueType* t = work.TypeOf(out)) algorithm.types[out] = *t;
       }

@@ -9,6 +9,7 @@
 #include "autograd/differentiate.h"
 #include "core/base/status.h"
 #include "core/graph/infer.h"
+#include "core/graph/infer_bodies.h"
 #include "core/graph/inline.h"
 #include "core/graph/patterns/recognise.h"
 #include "core/graph/verify.h"
@@ -209,6 +210,81 @@ absl::Status KeepOutputs(const std::vector<std::string>& names, Graph* graph) {
   Prune(graph, names);
   return absl::OkStatus();
 }
+// Puts the bodies of library functions in the place of their calls.
+class OwnInliner {
+ public:
+  OwnInliner(const Graph& root, const Environment& environment, bool optimizers)
+      : environment_(environment), optimizers_(optimizers), names_(root), opsets_(root.opsets) {}
+
+  // The graph is typed.
+  absl::Status Run(Graph* graph) {
+    std::vector<Node> nodes;
+    for (Node& node : graph->nodes) {
+      if (!IsOwn(node)) {
+        ONWARD_RETURN_IF_ERROR(RunBodies(*graph, &node));
+        nodes.push_back(std::move(node));
+        continue;
+      }
+      std::vector<InputFact> facts(node.inputs.size());
+      for (size_t i = 0; i < facts.size(); ++i) facts[i].type = graph->TypeOf(node.inputs[i]);
+      ONWARD_ASSIGN_OR_RETURN(std::optional<Function> body,
+                              environment_.operators().FunctionBody(node, facts, opsets_));
+      if (!body.has_value()) {
+        return absl::NotFoundError(absl::StrCat(node.Describe(), ": no such function"));
+      }
+      ONWARD_ASSIGN_OR_RETURN(
+          std::vector<Node> expanded,
+          ExpandCall(*body, node, absl::StrCat(node.outputs[0], "__", number_++, "_"), &names_));
+      for (Node& n : expanded) nodes.push_back(std::move(n));
+    }
+    graph->nodes = std::move(nodes);
+    return absl::OkStatus();
+  }
+
+ private:
+  bool IsOwn(const Node& node) const {
+    return node.domain == kOnwardDomain || (optimizers_ && node.domain == kTrainingDomain);
+  }
+
+  bool CallsOwn(const Graph& graph) const {
+    return std::any_of(graph.nodes.begin(), graph.nodes.end(), [&](const Node& node) {
+      bool inside = IsOwn(node);
+      ForEachBody(node, [&](const std::string&, const Graph& body) { inside |= CallsOwn(body); });
+      return inside;
+    });
+  }
+
+  // A body is typed as a graph of its own, whose further inputs are what it captures.
+  absl::Status RunBodies(const Graph& around, Node* node) {
+    std::vector<ValueType> types;
+    const auto known = [&](const std::string& value) { return InputFact{around.TypeOf(value)}; };
+    const auto expand = [&](const Graph& body) -> absl::StatusOr<Graph> {
+      if (!CallsOwn(body)) return body;
+      if (types.empty()) types = BodyInputTypes(*node, known, environment_.operators(), opsets_);
+      Graph closed = body;
+      closed.opsets = opsets_;
+      for (size_t i = 0; i < closed.inputs.size() && i < types.size(); ++i) {
+        closed.inputs[i].type = types[i];
+      }
+      for (const std::string& value : CapturedValues(body)) {
+        const ValueType* type = around.TypeOf(value);
+        closed.inputs.push_back({value, type == nullptr ? ValueType{} : *type});
+      }
+      ONWARD_RETURN_IF_ERROR(InferTypes(&closed, environment_.operators()));
+      ONWARD_RETURN_IF_ERROR(Run(&closed));
+      Graph expanded = body;
+      expanded.nodes = std::move(closed.nodes);
+      return expanded;
+    };
+    return ChangeBodies(expand, node);
+  }
+
+  const Environment& environment_;
+  const bool optimizers_;
+  NameScope names_;
+  const std::map<std::string, int>& opsets_;
+  int number_ = 0;
+};
 
 }  // namespace
 
@@ -273,27 +349,7 @@ absl::StatusOr<Graph> InlineOwnFunctions(const Graph& graph, const Environment& 
                                          bool optimizers) {
   Graph out = graph;
   ONWARD_RETURN_IF_ERROR(InferTypes(&out, environment.operators()));
-  std::vector<Node> nodes;
-  NameScope names(graph);
-  int number = 0;
-  for (const Node& node : graph.nodes) {
-    if (node.domain != kOnwardDomain && !(optimizers && node.domain == kTrainingDomain)) {
-      nodes.push_back(node);
-      continue;
-    }
-    std::vector<InputFact> facts(node.inputs.size());
-    for (size_t i = 0; i < facts.size(); ++i) facts[i].type = out.TypeOf(node.inputs[i]);
-    ONWARD_ASSIGN_OR_RETURN(std::optional<Function> body,
-                            environment.operators().FunctionBody(node, facts, out.opsets));
-    if (!body.has_value()) {
-      return absl::NotFoundError(absl::StrCat(node.Describe(), ": no such function"));
-    }
-    ONWARD_ASSIGN_OR_RETURN(
-        std::vector<Node> expanded,
-        ExpandCall(*body, node, absl::StrCat(node.outputs[0], "__", number++, "_"), &names));
-    for (Node& n : expanded) nodes.push_back(std::move(n));
-  }
-  out.nodes = std::move(nodes);
+  ONWARD_RETURN_IF_ERROR(OwnInliner(graph, environment, optimizers).Run(&out));
   out.opsets.erase(std::string(kOnwardDomain));
   if (optimizers) out.opsets.erase(std::string(kTrainingDomain));
   ONWARD_RETURN_IF_ERROR(InferTypes(&out, environment.operators()));

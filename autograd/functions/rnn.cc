@@ -55,28 +55,26 @@ struct LstmKept {
 // C = f*C + i*g step by step; peepholes put C into the gates' arguments.
 LstmKept LstmSteps(const RnnCall& rnn, const RnnValues& v, int64_t d) {
   const Expr plain = PlainGates(v);
-  std::vector<Expr> gates(rnn.steps), cells(rnn.steps), peep;
+  std::vector<Expr> peep;
   if (v.p.defined()) peep = Parts(v.p, 3);
   const RnnFunction &f = rnn.function(d, 0), &g = rnn.function(d, 1);
-  Expr c = v.c0;
-  for (int64_t s = 0; s < rnn.steps; ++s) {
-    const int64_t t = rnn.Step(d, s);
-    std::vector<Expr> a = Parts(At(plain, t), 4);  // i, o, f, c
+  const auto each = [&](const RnnStep& step) -> std::vector<Expr> {
+    const Expr &c = step.states[0], &active = step.slices[1];
+    std::vector<Expr> a = Parts(step.slices[0], 4);  // i, o, f, c
     if (v.p.defined()) {
-      a[0] = a[0] + peep[0] * c;
-      a[2] = a[2] + peep[2] * c;
+      a[0] = a[0] + step.around(peep[0]) * c;
+      a[2] = a[2] + step.around(peep[2]) * c;
     }
     const Expr i = f.Value(a[0]);
     const Expr forget = rnn.input_forget ? 1 - i : f.Value(a[2]);
     const Expr next = forget * c + i * g.Value(a[3]);
-    if (v.p.defined()) {
-      a[1] = a[1] + peep[1] * next;
-      gates[t] = Concat(a, -1);
-    }
-    cells[t] = next;
-    c = v.active.defined() ? Where(At(v.active, t), next, c) : next;
-  }
-  return {v.p.defined() ? Stack(gates) : plain, Stack(cells)};
+    const Expr state = active.defined() ? Where(active, next, c) : next;
+    if (!v.p.defined()) return {state, next};
+    a[1] = a[1] + step.around(peep[1]) * next;
+    return {state, next, Concat(a, -1)};
+  };
+  const RnnSteps steps = ForSteps(rnn, d, /*backward=*/false, {v.c0}, {plain, v.active}, each);
+  return {v.p.defined() ? steps.results[1] : plain, steps.results[0]};
 }
 
 std::vector<Expr> RnnTrainingBody(GraphBuilder& b, const Node& call, const std::vector<Expr>& in) {

@@ -2,7 +2,7 @@
 // Bodies of the Training and Grad forms of RNN, GRU and LSTM (docs/functions.md)
 // have this in common: what a call says, and its values step by step. Where a
 // value of each step depends on the last, the body is written out for every
-// step, so the number of steps has to be known.
+// step, or is a Scan where the number of steps is not known.
 #ifndef ONWARD_AUTOGRAD_FUNCTIONS_RNN_H_
 #define ONWARD_AUTOGRAD_FUNCTIONS_RNN_H_
 
@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "core/graph/builder.h"
 #include "core/graph/graph.h"
 
@@ -31,7 +32,7 @@ struct RnnFunction {
 struct RnnCall {
   enum class Kind { kRnn, kGru, kLstm };
   Kind kind = Kind::kRnn;
-  int64_t directions = 1, steps = -1;
+  int64_t directions = 1, steps = -1;  // -1: known when it runs
   bool reverse = false, batch_major = false, linear_before_reset = false, input_forget = false;
   std::vector<RnnFunction> functions;  // direction by direction
 
@@ -53,7 +54,7 @@ struct RnnCall {
 
 // Reads the attributes; nullopt, with an error kept, on those that are wrong.
 std::optional<RnnCall> ReadRnnCall(GraphBuilder& b, const Node& call);
-// The same, and the number of steps from X, which has to be known.
+// The same, and the number of steps from X where it is known.
 std::optional<RnnCall> ReadRnnCall(GraphBuilder& b, const Node& call, const Expr& x);
 
 // The standard inputs for one direction, the steps first. What a call omits is
@@ -71,6 +72,23 @@ struct RnnValues {
 RnnValues ValuesOf(const RnnCall& rnn, const std::vector<Expr>& in, const Expr& y,
                    int64_t direction);
 
+// What one step sees: states, slices of what is scanned, and values around the steps.
+struct RnnStep {
+  std::vector<Expr> states, slices;
+  absl::FunctionRef<Expr(const Expr&)> around;
+};
+// States after the last step, and what every step gave, along a new first axis.
+struct RnnSteps {
+  std::vector<Expr> states, results;
+};
+// Runs `each` (new states, then results) step by step in the order of a direction, or
+// against it. Slices are along the first axis; what is undefined stays so.
+RnnSteps ForSteps(const RnnCall& rnn, int64_t direction, bool backward, std::vector<Expr> states,
+                  const std::vector<Expr>& scanned,
+                  absl::FunctionRef<std::vector<Expr>(const RnnStep&)> each);
+
+// Zeros like a state of y.
+Expr NoState(const RnnCall& rnn, const Expr& y);
 // x where the sequence has not ended, else 0.
 Expr Masked(const Expr& x, const Expr& active);
 // Element i of the first axis, which goes away.

@@ -54,15 +54,27 @@ class Backward {
 
  private:
   Expr State(const Expr& given) const {
-    if (!given.defined()) return ZerosLike(At(v_.y, 0));
+    if (!given.defined()) return NoState(rnn_, v_.y);
     return Gather(given, given.builder().Int(d_), rnn_.batch_major ? 1 : 0);
   }
-  Expr ActiveAt(int64_t t) const { return v_.active.defined() ? At(v_.active, t) : Expr(); }
-  // dh of step t, what later steps and Y give.
-  Expr StateGrad(int64_t t) const { return dy_.defined() ? dh_ + At(dy_, t) : dh_; }
+  // The slices that every backward step sees first.
+  enum { kActive, kDy, kOthers };
+  // Against the order of the steps; `others` are scanned behind the above.
+  RnnSteps StepsBack(std::vector<Expr> states, const std::vector<Expr>& others,
+                     absl::FunctionRef<std::vector<Expr>(const RnnStep&)> each) const {
+    std::vector<Expr> scanned = {v_.active, dy_};
+    scanned.insert(scanned.end(), others.begin(), others.end());
+    return ForSteps(rnn_, d_, /*backward=*/true, std::move(states), scanned, each);
+  }
+  // dh of a step, what later steps and Y give.
+  static Expr StateGrad(const RnnStep& step) {
+    const Expr& dy = step.slices[kDy];
+    return dy.defined() ? step.states[0] + dy : step.states[0];
+  }
   // A gradient that passes steps after the end of a sequence unchanged.
-  Expr Passed(const Expr& next, const Expr& now, int64_t t) const {
-    return v_.active.defined() ? Where(ActiveAt(t), next, now) : next;
+  static Expr Passed(const Expr& next, const Expr& now, const RnnStep& step) {
+    const Expr& active = step.slices[kActive];
+    return active.defined() ? Where(active, next, now) : next;
   }
   // sum over the steps of da^T * b
   static Expr Product(const Expr& da, const Expr& b) {
@@ -73,17 +85,16 @@ class Backward {
   // h = F(a);  da = dh * F'(a)
   DirectionGrads Rnn() {
     const Expr slope = Slope(0, gates_);
-    std::vector<Expr> das(rnn_.steps);
-    for (int64_t s = rnn_.steps - 1; s >= 0; --s) {
-      const int64_t t = rnn_.Step(d_, s);
-      das[t] = Masked(StateGrad(t) * At(slope, t), ActiveAt(t));
-      dh_ = Passed(MatMul(das[t], v_.r), dh_, t);
-    }
+    const RnnSteps steps = StepsBack({dh_}, {slope}, [&](const RnnStep& step) {
+      const Expr da = Masked(StateGrad(step) * step.slices[kOthers], step.slices[kActive]);
+      const Expr last = MatMul(da, step.around(v_.r));
+      return std::vector<Expr>{Passed(last, step.states[0], step), da};
+    });
     DirectionGrads g;
-    g.for_w = Stack(das);
+    g.for_w = steps.results[0];
     g.dr = Product(g.for_w, v_.last);
     g.dwb = g.drb = SumAll(g.for_w);
-    g.dh0 = dh_;
+    g.dh0 = steps.states[0];
     return g;
   }
 
@@ -98,27 +109,26 @@ class Backward {
     const Expr to_r = (linear ? a[3] : v_.last) * Slope(0, a[1], r);
     GraphBuilder& b = z.builder();
     const std::vector<Expr> weights = b.Ops("Split", {v_.r}, 3, {{"axis", 0}, {"num_outputs", 3}});
-    std::vector<Expr> for_w(rnn_.steps), dqs(rnn_.steps);
-    for (int64_t s = rnn_.steps - 1; s >= 0; --s) {
-      const int64_t t = rnn_.Step(d_, s);
-      const Expr dh = StateGrad(t), dz = dh * At(to_z, t), dg = dh * At(to_g, t);
-      const Expr dq = linear ? dg * At(r, t) : dg;
-      const Expr e = MatMul(dq, weights[2]);
-      const Expr dr = (linear ? dg : e) * At(to_r, t);
-      const Expr last = dh * At(z, t) + (linear ? e : e * At(r, t)) + MatMul(dz, weights[0]) +
-                        MatMul(dr, weights[1]);
-      for_w[t] = Masked(Concat({dz, dr, dg}, -1), ActiveAt(t));
-      dqs[t] = Masked(dq, ActiveAt(t));
-      dh_ = Passed(last, dh_, t);
-    }
+    const auto each = [&](const RnnStep& step) -> std::vector<Expr> {
+      const Expr *of = &step.slices[kOthers], &active = step.slices[kActive];  // z, r, to_*
+      const Expr dh = StateGrad(step), dz = dh * of[2], dg = dh * of[3];
+      const Expr dq = linear ? dg * of[1] : dg;
+      const Expr e = MatMul(dq, step.around(weights[2]));
+      const Expr dr = (linear ? dg : e) * of[4];
+      const Expr last = dh * of[0] + (linear ? e : e * of[1]) +
+                        MatMul(dz, step.around(weights[0])) + MatMul(dr, step.around(weights[1]));
+      return {Passed(last, step.states[0], step), Masked(Concat({dz, dr, dg}, -1), active),
+              Masked(dq, active)};
+    };
+    const RnnSteps steps = StepsBack({dh_}, {z, r, to_z, to_g, to_r}, each);
     DirectionGrads grads;
-    grads.for_w = Stack(for_w);
+    grads.for_w = steps.results[0];
     const std::vector<Expr> parts = Parts(grads.for_w, 3);
-    const Expr zr = Concat({parts[0], parts[1]}, -1), dq = Stack(dqs);
+    const Expr zr = Concat({parts[0], parts[1]}, -1), dq = steps.results[1];
     grads.dr = Concat({Product(zr, v_.last), Product(dq, linear ? v_.last : r * v_.last)}, 0);
     grads.dwb = SumAll(grads.for_w);
     grads.drb = SumAll(Concat({zr, dq}, -1));
-    grads.dh0 = dh_;
+    grads.dh0 = steps.states[0];
     return grads;
   }
 
@@ -134,26 +144,27 @@ class Backward {
     const Expr to_i = (rnn_.input_forget ? g - last : g) * Slope(0, a[0], i);
     const Expr to_f = rnn_.input_forget ? ZerosLike(last) : last * Slope(0, a[2], f);
     const Expr to_g = i * Slope(1, a[3], g);
-    std::vector<Expr> das(rnn_.steps), peep;
+    std::vector<Expr> peep;
     if (v_.p.defined()) peep = Parts(v_.p, 3);
-    for (int64_t s = rnn_.steps - 1; s >= 0; --s) {
-      const int64_t t = rnn_.Step(d_, s);
-      const Expr dh = StateGrad(t), d_o = dh * At(to_o, t);
-      Expr dc = dc_ + dh * At(to_c, t);
-      if (v_.p.defined()) dc = dc + d_o * peep[1];
-      const Expr di = dc * At(to_i, t), df = dc * At(to_f, t), dg = dc * At(to_g, t);
-      Expr before = dc * At(f, t);
-      if (v_.p.defined()) before = before + di * peep[0] + df * peep[2];
-      das[t] = Masked(Concat({di, d_o, df, dg}, -1), ActiveAt(t));
-      dh_ = Passed(MatMul(das[t], v_.r), dh_, t);
-      dc_ = Passed(before, dc_, t);
-    }
+    const auto each = [&](const RnnStep& step) -> std::vector<Expr> {
+      const Expr* of = &step.slices[kOthers];  // f, to_o, to_c, to_i, to_f, to_g
+      const Expr dh = StateGrad(step), d_o = dh * of[1];
+      Expr dc = step.states[1] + dh * of[2];
+      if (v_.p.defined()) dc = dc + d_o * step.around(peep[1]);
+      const Expr di = dc * of[3], df = dc * of[4], dg = dc * of[5];
+      Expr before = dc * of[0];
+      if (v_.p.defined()) before = before + di * step.around(peep[0]) + df * step.around(peep[2]);
+      const Expr da = Masked(Concat({di, d_o, df, dg}, -1), step.slices[kActive]);
+      return {Passed(MatMul(da, step.around(v_.r)), step.states[0], step),
+              Passed(before, step.states[1], step), da};
+    };
+    const RnnSteps steps = StepsBack({dh_, dc_}, {f, to_o, to_c, to_i, to_f, to_g}, each);
     DirectionGrads grads;
-    grads.for_w = Stack(das);
+    grads.for_w = steps.results[0];
     grads.dr = Product(grads.for_w, v_.last);
     grads.dwb = grads.drb = SumAll(grads.for_w);
-    grads.dh0 = dh_;
-    grads.dc0 = dc_;
+    grads.dh0 = steps.states[0];
+    grads.dc0 = steps.states[1];
     if (v_.p.defined()) {
       const std::vector<Expr> da = Parts(grads.for_w, 4);
       grads.dp = Concat({SumAll(da[0] * last), SumAll(da[1] * cells_), SumAll(da[2] * last)}, 0);
@@ -163,15 +174,11 @@ class Backward {
 
   // C before each step. Where a sequence starts at its own end, that is C0.
   Expr LastCells() const {
-    std::vector<Expr> last(rnn_.steps);
-    Expr c = v_.c0;
-    for (int64_t s = 0; s < rnn_.steps; ++s) {
-      const int64_t t = rnn_.Step(d_, s);
-      last[t] = c;
-      const Expr cell = At(cells_, t);
-      c = v_.active.defined() ? Where(ActiveAt(t), cell, c) : cell;
-    }
-    return Stack(last);
+    const auto each = [](const RnnStep& step) -> std::vector<Expr> {
+      const Expr &c = step.states[0], &cell = step.slices[0], &active = step.slices[1];
+      return {active.defined() ? Where(active, cell, c) : cell, c};
+    };
+    return ForSteps(rnn_, d_, /*backward=*/false, {v_.c0}, {cells_, v_.active}, each).results[0];
   }
 
   Expr Value(int i, const Expr& a) const { return rnn_.function(d_, i).Value(a); }

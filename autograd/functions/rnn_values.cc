@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a call of a recurrent network says, and its values.
+#include <limits>
 #include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "autograd/body.h"
 #include "autograd/functions.h"
 #include "autograd/functions/rnn.h"
 
 namespace onward {
 namespace {
+
+constexpr int64_t kEnd = std::numeric_limits<int64_t>::max();  // of an axis, for Slice
 
 struct FunctionDefault {
   const char* name;
@@ -89,13 +93,58 @@ Expr LastStates(const RnnCall& rnn, const RnnValues& v, int64_t direction) {
   const Expr first = Unsqueeze(v.h0, {0});
   if (rnn.steps == 1) return first;
   const bool reversed = rnn.reversed(direction);
+  const int64_t end = rnn.steps > 0 ? rnn.steps : kEnd;
   const Expr others = Slice(v.y, b.Ints({reversed ? 1 : 0}),
-                            b.Ints({reversed ? rnn.steps : rnn.steps - 1}), b.Ints({0}));
+                            b.Ints({reversed        ? end
+                                    : rnn.steps > 0 ? end - 1
+                                                    : -1}),
+                            b.Ints({0}));
   if (!reversed) return Concat({first, others}, 0);
   if (!v.active.defined()) return Concat({others, first}, 0);
   // A sequence that ends before the last step starts from h0 at its own end.
-  const Expr started = Slice(v.active, b.Ints({1}), b.Ints({rnn.steps}), b.Ints({0}));
+  const Expr started = Slice(v.active, b.Ints({1}), b.Ints({end}), b.Ints({0}));
   return Concat({Where(started, others, v.h0), first}, 0);
+}
+
+// A Scan of the same steps.
+RnnSteps ScanSteps(GraphBuilder& b, bool from_last, const std::vector<Expr>& states,
+                   const std::vector<Expr>& scanned,
+                   absl::FunctionRef<std::vector<Expr>(const RnnStep&)> each) {
+  Graph graph;
+  graph.name = "step";
+  BodyBuilder body(b, std::move(graph));
+  const auto around = [&](const Expr& value) { return body.Captured(value); };
+  RnnStep step{{}, {}, around};
+  std::vector<Expr> inputs = states;
+  for (const Expr& state : states) {
+    step.states.push_back(body.b().Input(body.b().UniqueName("state"), state.type()));
+  }
+  for (const Expr& all : scanned) {
+    step.slices.emplace_back();
+    if (!all.defined()) continue;
+    ValueType type = all.type();
+    if (type.rank() > 0) type.dims.erase(type.dims.begin());
+    step.slices.back() = body.b().Input(body.b().UniqueName("slice"), std::move(type));
+    inputs.push_back(all);
+  }
+  const std::vector<Expr> results = each(step);
+  // A node of the body gives each of them.
+  for (const Expr& result : results) body.b().Output(body.b().Op("Identity", {result}));
+  absl::StatusOr<Attribute::Body> finished = body.Finish();
+  if (!finished.ok()) {
+    b.Fail(finished.status());
+    return {states, std::vector<Expr>(results.size() - states.size(), b.Value("failed"))};
+  }
+  const size_t slices = inputs.size() - states.size(), stacked = results.size() - states.size();
+  const int64_t direction = from_last ? 1 : 0;
+  std::vector<Expr> given =
+      b.Ops("Scan", std::move(inputs), static_cast<int>(results.size()),
+            {{"body", *std::move(finished)},
+             {"num_scan_inputs", static_cast<int64_t>(slices)},
+             {"scan_input_directions", std::vector<int64_t>(slices, direction)},
+             {"scan_output_directions", std::vector<int64_t>(stacked, direction)}});
+  return {{given.begin(), given.begin() + states.size()},
+          {given.begin() + states.size(), given.end()}};
 }
 
 Expr Limited(const Expr& x, double clip) {
@@ -168,11 +217,36 @@ std::optional<RnnCall> ReadRnnCall(GraphBuilder& b, const Node& call, const Expr
   std::optional<RnnCall> rnn = ReadRnnCall(b, call);
   if (!rnn) return std::nullopt;
   rnn->steps = x.dim(rnn->batch_major ? 1 : 0);
-  if (rnn->steps > 0) return rnn;
-  FailAt(b, call,
-         "the number of steps of X is not known, and in standard operators every step is "
-         "written out; declare the length of the sequences");
-  return std::nullopt;
+  return rnn;
+}
+
+RnnSteps ForSteps(const RnnCall& rnn, int64_t direction, bool backward, std::vector<Expr> states,
+                  const std::vector<Expr>& scanned,
+                  absl::FunctionRef<std::vector<Expr>(const RnnStep&)> each) {
+  if (rnn.steps <= 0) {
+    return ScanSteps(states[0].builder(), rnn.reversed(direction) != backward, states, scanned,
+                     each);
+  }
+  std::vector<std::vector<Expr>> results;
+  for (int64_t k = 0; k < rnn.steps; ++k) {
+    const int64_t t = rnn.Step(direction, backward ? rnn.steps - 1 - k : k);
+    const auto around = [](const Expr& value) { return value; };
+    RnnStep step{states, {}, around};
+    for (const Expr& all : scanned) step.slices.push_back(all.defined() ? At(all, t) : Expr());
+    std::vector<Expr> given = each(step);
+    results.resize(given.size() - states.size(), std::vector<Expr>(rnn.steps));
+    for (size_t i = 0; i < results.size(); ++i) results[i][t] = given[states.size() + i];
+    given.resize(states.size());
+    states = std::move(given);
+  }
+  RnnSteps steps{std::move(states), {}};
+  for (const std::vector<Expr>& all : results) steps.results.push_back(Stack(all));
+  return steps;
+}
+
+Expr NoState(const RnnCall& rnn, const Expr& y) {
+  if (rnn.steps > 0) return ZerosLike(At(y, 0));
+  return Expand(y.builder().Scalar(0, y), ShapeOf(y, 1, 3));
 }
 
 RnnValues ValuesOf(const RnnCall& rnn, const std::vector<Expr>& in, const Expr& y,
@@ -188,7 +262,7 @@ RnnValues ValuesOf(const RnnCall& rnn, const std::vector<Expr>& in, const Expr& 
     v.rb = parts[1];
   }
   v.y = Select(rnn.batch_major ? Transpose(y, {1, 2, 0, 3}) : y, direction, 1);
-  const Expr zeros = ZerosLike(At(v.y, 0));
+  const Expr zeros = NoState(rnn, v.y);
   const auto state = [&](size_t i) {
     const Expr s = Argument(in, i);
     return s.defined() ? Select(s, direction, rnn.batch_major ? 1 : 0) : zeros;
@@ -199,8 +273,11 @@ RnnValues ValuesOf(const RnnCall& rnn, const std::vector<Expr>& in, const Expr& 
     if (const Expr p = Argument(in, 7); p.defined()) v.p = Select(p, direction, 0);
   }
   if (const Expr lengths = Argument(in, 4); lengths.defined()) {
-    const Expr steps = Reshape(b.Ints(AxesRange(0, rnn.steps)), {-1, 1, 1});
-    v.active = Less(steps, Reshape(Cast(lengths, DType::kInt64), {1, -1, 1}));
+    const Expr numbers =
+        rnn.steps > 0 ? b.Ints(AxesRange(0, rnn.steps))
+                      : b.Op("Range", {b.Int(0), Squeeze(ShapeOf(v.y, 0, 1), {0}), b.Int(1)});
+    v.active =
+        Less(Reshape(numbers, {-1, 1, 1}), Reshape(Cast(lengths, DType::kInt64), {1, -1, 1}));
   }
   v.last = LastStates(rnn, v, direction);
   return v;

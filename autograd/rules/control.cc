@@ -1,9 +1,73 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gradient rules: If, Loop and Scan.
+// Gradient rules: If, Loop and Scan. Each becomes a node of its kind whose bodies
+// compute again what they need of the forward bodies and differentiate that. The node
+// that a rule sees has the values its bodies capture behind its own inputs.
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "autograd/body.h"
 #include "autograd/rule.h"
+#include "autograd/rules/loop.h"
+#include "autograd/shape_expr.h"
+#include "autograd/values.h"
+#include "core/base/status.h"
 
 namespace onward {
+namespace {
 
-void RegisterControlRules(RuleTable& table) { static_cast<void>(table); }
+// The branch's gradients of the values `by`.
+absl::StatusOr<Attribute::Body> BranchGradient(const Vjp& v, const char* which,
+                                               const std::vector<std::string>& by) {
+  BodyRequest request{v.node().Subgraph(which)};
+  if (request.body == nullptr || request.body->outputs.size() < v.node().outputs.size()) {
+    return absl::InvalidArgumentError(absl::StrCat(which, " gives too few outputs"));
+  }
+  for (int k = 0; k < static_cast<int>(v.node().outputs.size()); ++k) {
+    if (v.has_dy(k)) request.seeds.emplace_back(k, v.dy(k).name());
+  }
+  request.by_captured = by;
+  ONWARD_ASSIGN_OR_RETURN(BodyGradients derived, v.Derive(request));
+  BodyBuilder branch(v.b(), std::move(derived.graph));
+  for (const std::string& g : derived.gradients) branch.b().Output(branch.b().Value(g));
+  return branch.Finish();
+}
+
+// ys = If(c){f(captured)}{g(captured)};  d captured = If(c){f'(dys)}{g'(dys)}
+Grads IfVjp(const Vjp& v) {
+  GraphBuilder& b = v.b();
+  Grads grads(v.inputs());
+  std::vector<int> wanted;
+  std::vector<std::string> by;
+  for (int i = 1; i < v.inputs(); ++i) {
+    if (!v.needs(i)) continue;
+    wanted.push_back(i);
+    by.push_back(v.node().inputs[i]);
+  }
+  if (wanted.empty()) return grads;
+  Attributes branches;
+  for (const char* which : {"then_branch", "else_branch"}) {
+    absl::StatusOr<Attribute::Body> branch = BranchGradient(v, which, by);
+    if (!branch.ok()) {
+      b.Fail(branch.status());
+      return grads;
+    }
+    branches[which] = *std::move(branch);
+  }
+  const std::vector<Expr> results =
+      b.Ops("If", {v.x(0)}, static_cast<int>(wanted.size()), std::move(branches));
+  for (size_t k = 0; k < wanted.size(); ++k) {
+    grads[wanted[k]] = WithShapeOf(results[k], v.x(wanted[k]));
+  }
+  return grads;
+}
+
+}  // namespace
+
+void RegisterControlRules(RuleTable& table) {
+  table.Add("If", IfVjp);
+  table.Add("Loop", LoopVjp);
+  table.Add("Scan", ScanVjp);
+}
 
 }  // namespace onward

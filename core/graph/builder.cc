@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/status.h"
 #include "core/graph/constant.h"
+#include "core/graph/infer_bodies.h"
 
 namespace onward {
 namespace {
@@ -35,8 +36,19 @@ int64_t Expr::dim(int i) const {
 }
 
 GraphBuilder::GraphBuilder(Graph* graph, const OperatorSet* operators, std::string prefix)
-    : graph_(graph), operators_(operators), prefix_(std::move(prefix)), names_(*graph) {
-  for (const Node& node : graph->nodes) RememberConstant(node);
+    : graph_(graph), operators_(operators), prefix_(std::move(prefix)) {
+  names_->Reserve(*graph);
+  RememberConstants();
+}
+
+GraphBuilder::GraphBuilder(Graph* graph, const OperatorSet* operators, std::string prefix,
+                           NameScope* names)
+    : graph_(graph), operators_(operators), prefix_(std::move(prefix)), names_(names) {
+  RememberConstants();
+}
+
+void GraphBuilder::RememberConstants() {
+  for (const Node& node : graph_->nodes) RememberConstant(node);
 }
 
 Expr GraphBuilder::Fail(absl::Status status) {
@@ -47,7 +59,7 @@ Expr GraphBuilder::Fail(absl::Status status) {
 Expr GraphBuilder::Value(std::string name) { return Expr(this, std::move(name)); }
 
 Expr GraphBuilder::Input(std::string name, ValueType type) {
-  names_.Reserve(name);
+  names_->Reserve(name);
   graph_->types[name] = type;
   graph_->inputs.push_back({name, std::move(type)});
   return Expr(this, std::move(name));
@@ -127,7 +139,7 @@ void GraphBuilder::RememberConstant(const Node& node) {
 void GraphBuilder::Append(Node node) {
   if (!status_.ok()) return;
   RememberConstant(node);
-  names_.ReserveAll(node.outputs);
+  names_->ReserveAll(node.outputs);
   ImportDomain(node.domain, graph_);
   graph_->nodes.push_back(std::move(node));
   InferTypes(graph_->nodes.back());
@@ -135,13 +147,7 @@ void GraphBuilder::Append(Node node) {
 
 void GraphBuilder::InferTypes(const Node& node) {
   if (operators_ == nullptr) return;
-  std::vector<InputFact> facts(node.inputs.size());
-  for (size_t i = 0; i < facts.size(); ++i) {
-    if (node.inputs[i].empty()) continue;
-    facts[i].type = graph_->TypeOf(node.inputs[i]);
-    facts[i].constant = ConstantOf(node.inputs[i]);
-  }
-  auto types = operators_->Infer(node, facts, graph_->opsets);
+  auto types = TypesOf(node);
   if (!types.ok()) {
     Fail(types.status());
     return;
@@ -149,6 +155,11 @@ void GraphBuilder::InferTypes(const Node& node) {
   for (size_t i = 0; i < node.outputs.size(); ++i) {
     if (!node.outputs[i].empty()) graph_->types[node.outputs[i]] = std::move((*types)[i]);
   }
+}
+
+absl::StatusOr<std::vector<ValueType>> GraphBuilder::TypesOf(const Node& node) const {
+  return InferOutputs(
+      node, [&](const std::string& value) { return FactOf(value); }, *operators_, graph_->opsets);
 }
 
 Expr GraphBuilder::Named(const Expr& e, std::string name) {
@@ -163,7 +174,7 @@ Expr GraphBuilder::Named(const Expr& e, std::string name) {
 void GraphBuilder::Output(const Expr& e) { graph_->outputs.push_back({e.name(), e.type()}); }
 
 std::string GraphBuilder::UniqueName(std::string_view base) {
-  return base == prefix_ ? names_.Numbered(prefix_) : names_.Unique(std::string(base));
+  return base == prefix_ ? names_->Numbered(prefix_) : names_->Unique(std::string(base));
 }
 
 const Tensor* GraphBuilder::ConstantOf(const std::string& value) const {

@@ -49,6 +49,11 @@ class GraphBuilder {
   // Appends to `graph`; new values are named `prefix` + a number or hint, made
   // unique in the graph. `operators` (may be null) gives new values their types.
   GraphBuilder(Graph* graph, const OperatorSet* operators, std::string prefix = "t");
+  // The same for a body: `names` are those of the graph around it, which new values must
+  // not take either.
+  GraphBuilder(Graph* graph, const OperatorSet* operators, std::string prefix, NameScope* names);
+  GraphBuilder(const GraphBuilder&) = delete;
+  GraphBuilder& operator=(const GraphBuilder&) = delete;
 
   Graph& graph() { return *graph_; }
   const OperatorSet* operators() const { return operators_; }
@@ -82,12 +87,18 @@ class GraphBuilder {
   void Output(const Expr& e);
   std::string UniqueName(std::string_view base);
   // The names of the graph, and those that new values must not take.
-  NameScope& names() { return names_; }
+  NameScope& names() { return *names_; }
 
   // The constant value of a value, where an initializer or Constant node tells.
   const Tensor* ConstantOf(const std::string& value) const;
+  InputFact FactOf(const std::string& value) const {
+    return {graph_->TypeOf(value), ConstantOf(value)};
+  }
+  // Types of the outputs of a node on values of this graph.
+  absl::StatusOr<std::vector<ValueType>> TypesOf(const Node& node) const;
 
  private:
+  void RememberConstants();
   void RememberConstant(const Node& node);
   void InferTypes(const Node& node);
 
@@ -95,7 +106,8 @@ class GraphBuilder {
   const OperatorSet* operators_;
   std::string prefix_;
   absl::Status status_;
-  NameScope names_;
+  NameScope own_names_;
+  NameScope* names_ = &own_names_;
   absl::flat_hash_map<std::string, Tensor> constants_;
   absl::flat_hash_map<std::string, std::string> shared_constants_;  // bytes -> value
 };

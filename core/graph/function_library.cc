@@ -28,14 +28,17 @@ std::string FunctionLibrary::BrokenDemand(const FunctionDef& def, const Node& ca
     if (type == nullptr || !type->known() || def.operands.empty()) continue;
     const char kind = def.operands[std::min(i, def.operands.size() - 1)];
     const bool alike = kind != 'T' || floating == DType::kUndefined || floating == type->dtype;
-    const bool fits = kind == 'I'   ? IsInteger(type->dtype)
-                      : kind == '.' ? true
-                                    : IsFloating(type->dtype);
-    if (!alike || !fits || !type->is_tensor()) {
+    const bool fits = kind == 'I'                  ? IsInteger(type->dtype)
+                      : kind == '.' || kind == 'S' ? true
+                                                   : IsFloating(type->dtype);
+    const ValueType::Kind holds =
+        kind == 'S' ? ValueType::Kind::kSequence : ValueType::Kind::kTensor;
+    if (!alike || !fits || type->kind != holds) {
       return absl::StrCat("input ", i, " is ", type->ToString(), ", expected ",
                           !alike        ? DTypeName(floating)
                           : kind == 'I' ? "integers"
                           : kind == '.' ? "a tensor"
+                          : kind == 'S' ? "a sequence"
                                         : "floating-point numbers");
     }
     if (kind == 'T') floating = type->dtype;

@@ -62,7 +62,7 @@ struct FunctionDef {
   int required = 0;
   // A letter for each input, the last one for all further ones too: T is a floating
   // type, the same wherever it stands, F any floating type, I any integer type, a dot
-  // any tensor. Nor does a schema tell these.
+  // any tensor, S any sequence. Nor does a schema tell these.
   std::string operands = ".";
   FunctionTraits traits = {};
   // The lowest version of its domain that has it.

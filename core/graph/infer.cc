@@ -8,6 +8,7 @@
 #include "absl/strings/strip.h"
 #include "core/base/status.h"
 #include "core/graph/constant.h"
+#include "core/graph/infer_bodies.h"
 #include "core/graph/shape_data.h"
 
 namespace onward {
@@ -22,8 +23,10 @@ bool Contradict(const ValueType& a, const ValueType& b) {
 
 // Types every node in turn. `judge(node, facts, types)` sees what was inferred, or why
 // it could not be, and says whether to go on; then the outputs stay as declared.
+// `through_bodies`: what If, Loop and Scan give is inferred too.
 template <typename Judge>
-absl::Status InferNodes(Graph* graph, const OperatorSet& operators, const Judge& judge) {
+absl::Status InferNodes(Graph* graph, const OperatorSet& operators, bool through_bodies,
+                        const Judge& judge) {
   absl::flat_hash_map<std::string, Tensor> constants;
   ShapeData sizes;
   for (const NamedType& in : graph->inputs) graph->types[in.name] = in.type;
@@ -31,19 +34,21 @@ absl::Status InferNodes(Graph* graph, const OperatorSet& operators, const Judge&
     graph->types[name] = ValueType::Of(tensor.dtype(), tensor.shape());
     constants.emplace(name, tensor);
   }
+  const auto known = [&](const std::string& value) {
+    auto it = constants.find(value);
+    return InputFact{graph->TypeOf(value), it == constants.end() ? nullptr : &it->second};
+  };
   std::vector<InputFact> facts;
   for (const Node& node : graph->nodes) {
     if (std::optional<Tensor> value = ConstantValue(node))
       constants.emplace(node.outputs[0], *value);
     facts.assign(node.inputs.size(), {});
     for (size_t i = 0; i < facts.size(); ++i) {
-      if (node.inputs[i].empty()) continue;
-      facts[i].type = graph->TypeOf(node.inputs[i]);
-      auto it = constants.find(node.inputs[i]);
-      if (it != constants.end()) facts[i].constant = &it->second;
+      if (!node.inputs[i].empty()) facts[i] = known(node.inputs[i]);
     }
     const absl::StatusOr<std::vector<ValueType>> types =
-        operators.Infer(node, facts, graph->opsets);
+        through_bodies && RunsBodies(node) ? InferOutputs(node, known, operators, graph->opsets)
+                                           : operators.Infer(node, facts, graph->opsets);
     ONWARD_RETURN_IF_ERROR(judge(node, facts, types));
     if (!types.ok()) continue;
     std::vector<ValueType> completed = *types;
@@ -107,12 +112,12 @@ ValueType MergeTypes(const ValueType& inferred, const ValueType& declared) {
 
 absl::Status InferTypes(Graph* graph, const OperatorSet& operators) {
   return InferNodes(
-      graph, operators,
+      graph, operators, /*through_bodies=*/true,
       [](const Node&, const std::vector<InputFact>&, const auto& types) { return types.status(); });
 }
 
 absl::Status InferKnownTypes(Graph* graph, const OperatorSet& operators) {
-  return InferNodes(graph, operators,
+  return InferNodes(graph, operators, /*through_bodies=*/false,
                     [&](const Node& node, const std::vector<InputFact>& facts, const auto& types) {
                       const bool sound =
                           types.ok() || operators.BrokenDemands(node, facts, graph->opsets).empty();
@@ -133,7 +138,7 @@ std::vector<Finding> CheckTypes(Graph graph, const OperatorSet& operators) {
                             inferred.ToString()),
                "correct the declaration, or the node", &findings);
   };
-  InferNodes(&graph, operators,
+  InferNodes(&graph, operators, /*through_bodies=*/false,
              [&](const Node& node, const std::vector<InputFact>& facts, const auto& types) {
                const Place place = [&] { return absl::StrCat("graph, ", node.Describe()); };
                std::vector<std::string> broken;

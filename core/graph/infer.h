@@ -13,11 +13,12 @@
 namespace onward {
 
 // Fills graph->types. Declared types stay where inference knows less; a
-// contradiction between the two is resolved in favour of inference.
+// contradiction between the two is resolved in favour of inference. Bodies are seen
+// through (infer_bodies.h).
 absl::Status InferTypes(Graph* graph, const OperatorSet& operators);
 
 // The same, leaving out nodes that cannot be typed although they break no demand of
-// their operator; a broken demand is an error.
+// their operator; a broken demand is an error. Outputs of bodies stay unknown.
 absl::Status InferKnownTypes(Graph* graph, const OperatorSet& operators);
 
 // Every contradiction in it: nodes that cannot be typed, operands of the wrong element

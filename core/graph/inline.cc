@@ -34,7 +34,9 @@ class BodyCopy {
       if (!v.empty()) v = Define(v, renaming);
     }
     if (!copy.name.empty()) copy.name = absl::StrCat(prefix_, copy.name);
-    copy.origin = call_.origin.empty() ? call_.Describe() : call_.origin;
+    if (!call_.op_type.empty()) {
+      copy.origin = call_.origin.empty() ? call_.Describe() : call_.origin;
+    }
     for (auto it = copy.attributes.begin(); it != copy.attributes.end();) {
       if (it->second.ref.empty()) {
         ChangeBodies([&](const Graph& body) { return CopyBody(body, *renaming); }, &it->second)
@@ -49,22 +51,6 @@ class BodyCopy {
       }
     }
     return copy;
-  }
-
- private:
-  // The caller's attribute, else the function's default, else null.
-  const Attribute* Referenced(const std::string& name) const {
-    if (auto it = call_.attributes.find(name); it != call_.attributes.end()) return &it->second;
-    auto it = function_.default_attributes.find(name);
-    return it == function_.default_attributes.end() ? nullptr : &it->second;
-  }
-
-  std::string Define(const std::string& value, Renaming* renaming) const {
-    if (auto it = renaming->find(value); it != renaming->end()) return it->second;
-    const std::string fresh =
-        names_ == nullptr ? value : names_->Unique(absl::StrCat(prefix_, value));
-    renaming->emplace(value, fresh);
-    return fresh;
   }
 
   // What the body defines gets names of its own; what it captures follows the renaming
@@ -88,6 +74,22 @@ class BodyCopy {
       copy.outputs.push_back({Renamed(renaming, out.name), out.type});
     }
     return copy;
+  }
+
+ private:
+  // The caller's attribute, else the function's default, else null.
+  const Attribute* Referenced(const std::string& name) const {
+    if (auto it = call_.attributes.find(name); it != call_.attributes.end()) return &it->second;
+    auto it = function_.default_attributes.find(name);
+    return it == function_.default_attributes.end() ? nullptr : &it->second;
+  }
+
+  std::string Define(const std::string& value, Renaming* renaming) const {
+    if (auto it = renaming->find(value); it != renaming->end()) return it->second;
+    const std::string fresh =
+        names_ == nullptr ? value : names_->Unique(absl::StrCat(prefix_, value));
+    renaming->emplace(value, fresh);
+    return fresh;
   }
 
   const Function& function_;
@@ -354,6 +356,12 @@ absl::StatusOr<std::vector<Node>> ExpandBranch(const Node& node, bool condition,
   ONWARD_ASSIGN_OR_RETURN(std::vector<Node> nodes, ExpandCall(function, call, prefix, names));
   nodes.insert(nodes.end(), captured.begin(), captured.end());
   return nodes;
+}
+
+Graph CopyBody(const Graph& body, const std::string& prefix, NameScope* names) {
+  const Function none;
+  const Node no_call;
+  return BodyCopy(none, no_call, prefix, names).CopyBody(body, {});
 }
 
 void ResolveAttributes(const Node& call, Function* function) {

@@ -28,6 +28,10 @@ absl::StatusOr<std::vector<Node>> ExpandCall(const Function& function, const Nod
 absl::StatusOr<std::vector<Node>> ExpandBranch(const Node& node, bool condition,
                                                const std::string& prefix, NameScope* names);
 
+// The same body under names of its own that begin with `prefix`; what it captures keeps its
+// name. Types of values inside are left out.
+Graph CopyBody(const Graph& body, const std::string& prefix, NameScope* names);
+
 // Puts the values of the call's attributes (or defaults, or nothing) in place of
 // the references to them, names unchanged.
 void ResolveAttributes(const Node& call, Function* function);

@@ -58,12 +58,14 @@ class Compiler {
     std::erase_if(graph_.inputs,
                   [&](const NamedType& in) { return graph_.initializers.contains(in.name); });
     ReadThroughIdentities(&graph_);
-    Prune(&graph_, needed);
+    // Variables that are assigned have to reach the last plan, also where nothing reads them.
+    std::vector<std::string> here = needed;
+    for (const auto& [variable, value] : options_.updates) here.push_back(variable);
+    Prune(&graph_, here);
     if (options_.nodes_before == 0) {
       ONWARD_RETURN_IF_ERROR(CheckOperatorsKnown(graph_, *options_.operators, *options_.device));
     }
     rest_ = TakeNodesBehindData(options_, &graph_);
-    std::vector<std::string> here = needed;
     for (const Node& node : rest_) {
       of_rest_.insert(node.outputs.begin(), node.outputs.end());
       for (std::string& name : AllInputs(node)) here.push_back(std::move(name));
@@ -189,10 +191,13 @@ class Compiler {
     if (IsControl(node)) return AddControl(node);
     ONWARD_ASSIGN_OR_RETURN(const std::vector<int> inputs, InputsOf(node, node.inputs));
     if (RunsOnValues(node, *options_.device)) return AddOnValues(node, inputs);
+    bool other_kinds = false;
     for (const int id : inputs) {
       if (id < 0 || builder_.value(id).storage != PlanValue::Storage::kValue) continue;
-      return IsFeed(id) ? AddOnOtherKinds(node, inputs) : Defer(node);
+      if (!IsFeed(id)) return Defer(node);
+      other_kinds = true;
     }
+    if (other_kinds) return AddOnOtherKinds(node, inputs);
     return AddOnTensors(node, inputs);
   }
 

@@ -13,10 +13,13 @@
 #include "absl/strings/str_cat.h"
 #include "autograd/differentiate.h"
 #include "core/graph/builder.h"
+#include "core/graph/infer.h"
 #include "core/onnx_io/model.h"
 #include "core/runtime/session.h"
 #include "environment/environment.h"
 #include "tests/support/case_draws.h"
+#include "tests/support/graph_case.h"
+#include "tests/support/text_model.h"
 #include "training_info/lower.h"
 
 namespace onward {
@@ -229,11 +232,18 @@ Gradients Derive(const Graph& graph, const std::string& y, const std::vector<std
   return gradients;
 }
 
+void ExpectStandard(const Graph& graph) {
+  for (const Node& node : graph.nodes) {
+    EXPECT_EQ(node.domain, "") << node.Describe();
+    ForEachBody(node, [](const std::string&, const Graph& body) { ExpectStandard(body); });
+  }
+}
+
 void CheckInlined(const Gradients& gradients, const std::vector<std::string>& xs,
                   const TensorMap& feeds, const std::vector<Tensor>& expected) {
   Graph inlined = Must(InlineOwnFunctions(gradients.graph, DefaultEnvironment()));
   inlined.opsets = {{"", kCanonicalOpset}};
-  for (const Node& node : inlined.nodes) EXPECT_EQ(node.domain, "") << node.Describe();
+  ExpectStandard(inlined);
   for (const Finding& finding : CheckGraph(inlined)) ADD_FAILURE() << finding.ToString();
   ExpectAllNear(Evaluation(inlined, gradients.values).Run(feeds), expected, xs, kSameFormula,
                 "gradient with functions inlined");
@@ -242,7 +252,8 @@ void CheckInlined(const Gradients& gradients, const std::vector<std::string>& xs
 // h = sum of (gradient of each x) * (a random direction); its gradient by the xs
 // and by the cotangents.
 void CheckTwice(const Built& built, Gradients first, TensorMap feeds,
-                const std::vector<Tensor>& gradients, Draws& draws) {
+                const std::vector<Tensor>& gradients, Draws& draws,
+                double tolerance = kDifferences) {
   GraphBuilder b(&first.graph, &DefaultEnvironment().operators(), "h");
   std::vector<Expr> values;
   for (const std::string& g : first.values) values.push_back(b.Value(g));
@@ -256,7 +267,7 @@ void CheckTwice(const Built& built, Gradients first, TensorMap feeds,
   xs.insert(xs.end(), built.cotangents.begin(), built.cotangents.end());
   const Gradients second = Derive(first.graph, h, xs);
   const std::vector<Tensor> actual = Evaluation(second.graph, second.values).Run(feeds);
-  ExpectAllNear(actual, CentralDifferences(first.graph, h, xs, feeds), xs, kDifferences,
+  ExpectAllNear(actual, CentralDifferences(first.graph, h, xs, feeds), xs, tolerance,
                 "second gradient");
 }
 
@@ -371,6 +382,37 @@ OpCase Case(std::string name, std::vector<Arg> args, Attributes attributes) {
 }
 
 void PrintTo(const OpCase& c, std::ostream* out) { *out << c.name; }
+
+void CheckGraphCase(const GraphCase& c) {
+  Draws draws(c.name);
+  Built built;
+  built.graph = Must(RunnableGraph(TextModel(c.text), DefaultEnvironment()));
+  Must(InferTypes(&built.graph, DefaultEnvironment().operators()));
+  TensorMap feeds = c.given;
+  for (const NamedType& in : built.graph.inputs) {
+    if (in.type.dtype != DType::kDouble || !in.type.is_tensor()) continue;
+    built.xs.push_back(in.name);
+    if (!feeds.contains(in.name)) {
+      feeds[in.name] = DrawArg(Real(in.type.StaticShape().value()), draws);
+    }
+  }
+  for (const NamedType& out : built.graph.outputs) built.ys.push_back(out.name);
+  const std::vector<Tensor> ys = Evaluation(built.graph, built.ys).Run(feeds);
+  GraphBuilder b(&built.graph, &DefaultEnvironment().operators(), "loss");
+  std::vector<Expr> values;
+  for (const std::string& y : built.ys) values.push_back(b.Value(y));
+  built.loss = WeightedSum(b, values, "cotangent", &built.cotangents).name();
+  Must(b.status());
+  for (size_t i = 0; i < ys.size(); ++i) {
+    feeds[built.cotangents[i]] = DrawArg(Real(ys[i].shape()), draws);
+  }
+  const Gradients gradients = Derive(built.graph, built.loss, built.xs);
+  const std::vector<Tensor> dxs = Evaluation(gradients.graph, gradients.values).Run(feeds);
+  ExpectAllNear(dxs, CentralDifferences(gradients.graph, built.loss, built.xs, feeds), built.xs,
+                c.tolerance, "gradient");
+  CheckInlined(gradients, built.xs, feeds, dxs);
+  if (c.twice) CheckTwice(built, gradients, feeds, dxs, draws, c.tolerance);
+}
 
 void CheckCase(const OpCase& c) {
   CheckDeclared(c, /*unknown=*/false);

@@ -34,6 +34,12 @@ TrainingForward CopyForward(const Graph& graph, const std::string& output);
 // that have these names; whether there were any.
 bool LiftConstants(Graph* graph, const std::set<std::string>& names);
 
+// Exporters also put weights into the bodies of If, Loop and Scan, where nothing can bind
+// them. Moves float tensors of more than one element, initializers and Constant nodes, to
+// Constant nodes of the graph itself; names that stand twice become new ones. Whether there
+// were any.
+bool LiftFromBodies(Graph* graph);
+
 // --- training mode (inference_mode.cc)
 
 struct ModeChange {

@@ -10,6 +10,9 @@
 namespace onward {
 
 bool WeightChoice::Prepare(const std::string& output, Graph* graph) {
+  if (LiftFromBodies(graph)) {
+    notes_.push_back("moved float constants out of the bodies of If, Loop and Scan");
+  }
   std::set<std::string> constants;
   std::vector<std::string> names;
   for (const WeightDecision& d : DecideWeights(*graph, output)) {

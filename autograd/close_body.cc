@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "autograd/close_body.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_cat.h"
+#include "autograd/prepare.h"
+#include "core/graph/inline.h"
+#include "core/graph/verify.h"
+
+namespace onward {
+namespace {
+
+// Dropout that is not told to train passes its input on.
+bool Draws(const Graph& graph, const Node& node) {
+  if (node.Is("Dropout") && !node.HasInput(2)) return false;
+  return DrawsRandom(graph, node);
+}
+
+}  // namespace
+
+ClosedBody CloseBody(const BodyRequest& request, const std::string& prefix, GraphBuilder& around) {
+  ClosedBody closed;
+  Graph& graph = closed.graph;
+  graph = CopyBody(*request.body, absl::StrCat(around.UniqueName(prefix), "_"), &around.names());
+  graph.opsets = around.graph().opsets;
+  graph.functions = around.graph().functions;
+  // Initializers of a body are constants, whatever is declared beside them.
+  std::erase_if(graph.inputs,
+                [&](const NamedType& in) { return graph.initializers.contains(in.name); });
+  for (size_t i = 0; i < graph.inputs.size(); ++i) {
+    if (i < request.inputs.size()) graph.inputs[i].type = request.inputs[i];
+    closed.inputs.push_back(graph.inputs[i].name);
+  }
+  for (const auto& [name, tensor] : graph.initializers) closed.initializers.push_back(name);
+
+  for (int i : request.by_inputs) closed.xs.push_back(closed.inputs[i]);
+  closed.xs.insert(closed.xs.end(), request.by_captured.begin(), request.by_captured.end());
+  std::vector<std::string> captured = CapturedValues(graph);
+  captured.insert(captured.end(), request.by_captured.begin(), request.by_captured.end());
+  for (const auto& [output, seed] : request.seeds) {
+    closed.ys.push_back(graph.outputs[output].name);
+    closed.seeds.push_back(seed);
+    captured.push_back(seed);
+  }
+  absl::flat_hash_set<std::string> seen;
+  for (const std::string& name : captured) {
+    if (!seen.insert(name).second) continue;
+    const InputFact fact = around.FactOf(name);
+    if (fact.constant != nullptr) {
+      graph.initializers.emplace(name, *fact.constant);
+    } else {
+      graph.inputs.push_back({name, fact.type == nullptr ? ValueType{} : *fact.type});
+    }
+  }
+  // What the body hands out is computed for the sake of its gradients alone.
+  graph.outputs.clear();
+  return closed;
+}
+
+absl::StatusOr<BodyGradients> OpenBody(const ClosedBody& closed, Gradients gradients) {
+  BodyGradients opened{std::move(gradients.graph), closed.inputs, std::move(gradients.values)};
+  Graph& graph = opened.graph;
+  Prune(&graph, opened.gradients);
+  for (const Node& node : graph.nodes) {
+    if (!Draws(graph, node)) continue;
+    return absl::UnimplementedError(absl::StrCat(
+        node.Describe(),
+        " draws random numbers inside a body; its gradient would draw others. Draw them before "
+        "the If, Loop or Scan, and hand them in"));
+  }
+  const absl::flat_hash_set<std::string> own(closed.initializers.begin(),
+                                             closed.initializers.end());
+  for (auto it = graph.initializers.begin(); it != graph.initializers.end();) {
+    it = own.contains(it->first) ? std::next(it) : graph.initializers.erase(it);
+  }
+  graph.inputs.clear();
+  absl::flat_hash_set<std::string> read;
+  for (const Node& node : graph.nodes) {
+    for (std::string& v : AllInputs(node)) read.insert(std::move(v));
+  }
+  for (std::string& in : opened.inputs) {
+    if (!read.contains(in)) in.clear();
+  }
+  return opened;
+}
+
+}  // namespace onward

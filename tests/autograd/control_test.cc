@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+// Gradients of If, Loop and Scan against central differences, once and twice.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/support/graph_case.h"
+
+namespace onward {
+namespace {
+
+Tensor Int(int64_t value) { return Tensor::Scalar<int64_t>(value); }
+Tensor Bool(bool value) { return Tensor::Scalar<bool>(value); }
+Tensor Reals(std::vector<double> values) {
+  return Tensor::FromValues<double>({static_cast<int64_t>(values.size())}, values);
+}
+
+// The branch depends on the data.
+constexpr char kBranch[] = R"(g (double[3] x, double[3] w) => (double[3] y) {
+  s = ReduceSum <keepdims = 0> (x)
+  zero = Constant <value = double {0}> ()
+  c = Greater (s, zero)
+  y = If (c) <
+    then_branch = t () => (double[3] a) { a = Mul (x, w) },
+    else_branch = e () => (double[3] b) { b0 = Exp (x) b = Mul (b0, b0) }>
+})";
+
+// What is captured comes from two levels out, and is used in both branches and outside.
+constexpr char kNestedBranch[] =
+    R"(g (double[2, 3] x, double[3, 2] w, bool p, bool q) => (double[2, 2] y, double[2, 3] z) {
+  h = Tanh (x)
+  r, z = If (p) <
+    then_branch = t () => (double[2, 2] a, double[2, 3] az) {
+      a1 = If (q) <
+        then_branch = tt () => (double[2, 2] aa) { aa = MatMul (h, w) },
+        else_branch = te () => (double[2, 2] ab) { ah = Mul (h, x) ab = MatMul (ah, w) }>
+      a = Mul (a1, a1)
+      az = Identity (h)
+    },
+    else_branch = e () => (double[2, 2] b, double[2, 3] bz) {
+      bs = Softmax (h)
+      b = MatMul (bs, w)
+      bz = Transpose <perm = [1, 0]> (w)
+    }>
+  direct = MatMul (x, w)
+  y = Add (r, direct)
+})";
+
+// The branches give results of different ranks.
+constexpr char kRanks[] = R"(g (double[3] x, bool c) => (double y) {
+  r = If (c) <
+    then_branch = t () => (double[3] a) { a = Mul (x, x) },
+    else_branch = e () => (double b) { b = ReduceSumSquare <keepdims = 0> (x) }>
+  y = ReduceSum <keepdims = 0> (r)
+})";
+
+constexpr char kLoop[] =
+    R"(g (int64 n, bool go, double[3] start, double[3] x, double[3] w) => (double[3] y, double[K, 3] all) {
+  y, all = Loop (n, go, start) <
+    body = b (int64 i, bool c, double[3] v) => (bool more, double[3] next, double[3] seen) {
+      m = Mul (v, w)
+      t = Tanh (m)
+      next = Add (t, x)
+      seen = Mul (next, v)
+      limit = Constant <value = double {1.5}> ()
+      top = ReduceMax <keepdims = 0> (next)
+      more = Less (top, limit)
+    }>
+})";
+
+// Only the scanned output matters; the state counts.
+constexpr char kScannedOnly[] = R"(g (int64 n, double[4, 2] x, double[2] w) => (double[K, 2] all) {
+  zero = Constant <value = int64 {0}> ()
+  last, all = Loop (n, , zero) <
+    body = b (int64 i, bool c, int64 k) => (bool more, int64 next, double[2] seen) {
+      row = Gather (x, k)
+      seen0 = Mul (row, w)
+      fi = Cast <to = 11> (i)
+      seen = Mul (seen0, fi)
+      one = Constant <value = int64 {1}> ()
+      next = Add (k, one)
+      more = Identity (c)
+    }>
+})";
+
+constexpr char kGrowing[] = R"(g (int64 n, double[2] x, double[1] w) => (double[M] y) {
+  y = Loop (n, , x) <
+    body = b (int64 i, bool c, double[K] v) => (bool more, double[K2] next) {
+      more = Identity (c)
+      s = Sin (v)
+      p = Mul (s, w)
+      m = ReduceMean <keepdims = 1> (v)
+      next = Concat <axis = 0> (p, m)
+    }>
+})";
+
+// A weight is handed from iteration to iteration unchanged; another is swapped.
+constexpr char kCarriedWeights[] =
+    R"(g (int64 n, double[2] a, double[2] b, double[2] w) => (double[2] x, double[2] y, double[2] z) {
+  x, y, z = Loop (n, , a, b, w) <
+    body = f (int64 i, bool c, double[2] p, double[2] q, double[2] u)
+        => (bool more, double[2] r, double[2] s, double[2] u1) {
+      more = Identity (c)
+      r0 = Mul (q, u)
+      r = Sin (r0)
+      s = Identity (p)
+      u1 = Identity (u)
+    }>
+})";
+
+constexpr char kNestedLoop[] =
+    R"(g (int64 n, double[2] x, double[2] w) => (double[2] y, double[K, 2] all) {
+  axis = Constant <value_ints = [0]> ()
+  y, all = Loop (n, , x) <
+    body = outer (int64 i, bool c, double[2] v) => (bool more, double[2] next, double[2] seen) {
+      more = Identity (c)
+      next, parts = Loop (i, , v) <
+        body = inner (int64 j, bool d, double[2] u) => (bool again, double[2] sum, double[2] part) {
+          again = Identity (d)
+          t = Mul (u, w)
+          t1 = Sin (t)
+          sum = Add (t1, v)
+          part = Mul (sum, x)
+        }>
+      seen = ReduceSum <keepdims = 0> (parts, axis)
+    }>
+})";
+
+constexpr char kBranchInLoop[] = R"(g (int64 n, double[2] x, double[2] w) => (double[2] y) {
+  y = Loop (n, , x) <
+    body = b (int64 i, bool c, double[2] v) => (bool more, double[2] next) {
+      more = Identity (c)
+      two = Constant <value = int64 {2}> ()
+      r = Mod (i, two)
+      odd = Cast <to = 9> (r)
+      next = If (odd) <
+        then_branch = t () => (double[2] a) { a0 = Mul (v, w) a = Tanh (a0) },
+        else_branch = e () => (double[2] b) { b = Add (v, x) }>
+    }>
+})";
+
+constexpr char kLoopInBranch[] = R"(g (int64 n, bool p, double[2] x, double[2] w) => (double[2] y) {
+  y = If (p) <
+    then_branch = t () => (double[2] a) {
+      a, all = Loop (n, , x) <
+        body = b (int64 i, bool c, double[2] v) => (bool more, double[2] next, double[2] seen) {
+          more = Identity (c)
+          m = Mul (v, w)
+          next = Sin (m)
+          seen = Exp (v)
+        }>
+    },
+    else_branch = e () => (double[2] b) { b = Identity (w) }>
+})";
+
+// Scan with states, slices on other axes and directions, a captured weight.
+constexpr char kScan[] =
+    R"(g (double[2, 4] x, double[4, 3] z, double[2] h, double[2, 2] w) => (double[2] y, double[2, 4] all, double[4, 3] other) {
+  y, all, other = Scan (h, x, z) <num_scan_inputs = 2, scan_input_axes = [1, 0],
+      scan_input_directions = [0, 1], scan_output_axes = [-1, 0], scan_output_directions = [1, 0],
+    body = b (double[2] v, double[2] s, double[3] t) => (double[2] next, double[2] o, double[3] p) {
+      r = MatMul (w, v)
+      a = Add (r, s)
+      next = Tanh (a)
+      o = Mul (next, v)
+      m = ReduceSum <keepdims = 1> (s)
+      p = Mul (t, m)
+    }>
+})";
+
+constexpr char kScanWithoutState[] = R"(g (double[3, 2] x, double[2] w) => (double[3, 2] y) {
+  y = Scan (x) <num_scan_inputs = 1,
+    body = b (double[2] s) => (double[2] o) { p = Mul (s, w) o = Sin (p) }>
+})";
+
+constexpr char kScanInScan[] =
+    R"(g (double[3, 2, 2] x, double[2] h, double[2] w) => (double[2] y, double[3, 2, 2] all) {
+  y, all = Scan (h, x) <num_scan_inputs = 1,
+    body = b (double[2] v, double[2, 2] s) => (double[2] next, double[2, 2] o) {
+      next, o = Scan (v, s) <num_scan_inputs = 1,
+        body = f (double[2] u, double[2] r) => (double[2] u1, double[2] q) {
+          m = Mul (u, w)
+          a = Add (m, r)
+          u1 = Tanh (a)
+          q = Mul (u1, v)
+        }>
+    }>
+})";
+
+// A function whose body loops, called inside a loop.
+constexpr char kFunctions[] = R"(<ir_version: 8, opset_import: ["" : 18, "local" : 1]>
+g (int64 n, double[2] x, double[2] w) => (double[2] y) {
+  z = local.power (n, x, w)
+  y = Loop (n, , z) <
+    body = b (int64 i, bool c, double[2] v) => (bool more, double[2] next) {
+      more = Identity (c)
+      next = local.power (i, v, x)
+    }>
+}
+<domain: "local", opset_import: ["" : 18]>
+power (m, base, factor) => (result) {
+  result = Loop (m, , base) <
+    body = b (int64 i, bool c, double[2] v) => (bool more, double[2] next) {
+      more = Identity (c)
+      p = Mul (v, factor)
+      next = Sin (p)
+    }>
+})";
+
+std::vector<GraphCase> Cases() {
+  std::vector<GraphCase> cases = {
+      {"BranchThen", kBranch, {{"x", Reals({1, -0.5, 0.7})}}},
+      {"BranchElse", kBranch, {{"x", Reals({-1, 0.5, -0.7})}}},
+      {"RanksThen", kRanks, {{"c", Bool(true)}}},
+      {"RanksElse", kRanks, {{"c", Bool(false)}}},
+      {"LoopNoTrips", kLoop, {{"n", Int(0)}, {"go", Bool(true)}}},
+      {"LoopNotStarted", kLoop, {{"n", Int(3)}, {"go", Bool(false)}}},
+      {"LoopThree", kLoop, {{"n", Int(3)}, {"go", Bool(true)}, {"x", Reals({0.1, 0.2, -0.3})}}},
+      {"LoopLeftEarly",
+       kLoop,
+       {{"n", Int(50)},
+        {"go", Bool(true)},
+        {"start", Reals({0.1, 0.2, 0.3})},
+        {"x", Reals({0.3, 0.9, 0.5})},
+        {"w", Reals({0.4, 0.9, 0.6})}}},
+      {"ScannedOnly", kScannedOnly, {{"n", Int(4)}}},
+      {"Growing", kGrowing, {{"n", Int(4)}}},
+      {"GrowingNoTrips", kGrowing, {{"n", Int(0)}}},
+      {"CarriedWeights", kCarriedWeights, {{"n", Int(5)}}},
+      {"NestedLoop", kNestedLoop, {{"n", Int(4)}}},
+      {"BranchInLoop", kBranchInLoop, {{"n", Int(5)}}},
+      {"LoopInBranchThen", kLoopInBranch, {{"n", Int(3)}, {"p", Bool(true)}}},
+      {"LoopInBranchElse", kLoopInBranch, {{"n", Int(3)}, {"p", Bool(false)}}},
+      {"Scan", kScan},
+      {"ScanWithoutState", kScanWithoutState},
+      {"ScanInScan", kScanInScan},
+      {"Functions", kFunctions, {{"n", Int(3)}}},
+  };
+  for (const bool p : {false, true}) {
+    for (const bool q : {false, true}) {
+      cases.push_back({std::string("NestedBranch") + (p ? "Then" : "Else") + (q ? "Then" : "Else"),
+                       kNestedBranch,
+                       {{"p", Bool(p)}, {"q", Bool(q)}}});
+    }
+  }
+  return cases;
+}
+
+class ControlGradient : public testing::TestWithParam<GraphCase> {};
+
+TEST_P(ControlGradient, IsThatOfDifferences) { CheckGraphCase(GetParam()); }
+
+INSTANTIATE_TEST_SUITE_P(Autograd, ControlGradient, testing::ValuesIn(Cases()),
+                         [](const auto& info) { return info.param.name; });
+
+}  // namespace
+}  // namespace onward
