@@ -63,7 +63,7 @@ absl::StatusOr<GradientModel> MakeGradientModel(const Model& model, const std::s
                      kHighestGradientOrder, "; given are ", xs.size(), " and ", order));
   }
   ONWARD_ASSIGN_OR_RETURN(Graph graph, InferenceGraph(model));
-  ONWARD_ASSIGN_OR_RETURN(graph, WritableGraph(graph));
+  ONWARD_ASSIGN_OR_RETURN(graph, WritableGraph(graph, environment));
   ONWARD_ASSIGN_OR_RETURN(graph, ExpandGradients(graph, environment));
   auto names = AddGradients(y, xs, order, environment, &graph);
   if (!names.ok()) return Annotate(names.status(), absl::StrCat("'", model.path(), "'"));

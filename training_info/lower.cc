@@ -3,7 +3,9 @@
 
 #include <algorithm>
 
+#include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_set.h"
+#include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "autograd/differentiate.h"
 #include "core/base/status.h"
@@ -177,6 +179,42 @@ void Recognise(const std::set<std::string>& variables, const Environment& enviro
   RecogniseOperators(graph, keep);
 }
 
+// Puts the bodies of the calls that are `chosen` in their places. `without` sees a call that
+// has no body, or why it has none, and says whether it may stay. Needs types.
+absl::Status ExpandCalls(const Environment& environment,
+                         absl::FunctionRef<bool(const Node&)> chosen,
+                         absl::FunctionRef<absl::Status(const Node&, const absl::Status&)> without,
+                         Graph* graph) {
+  std::vector<Node> nodes;
+  NameScope names(*graph);
+  int number = 0;
+  for (Node& node : graph->nodes) {
+    if (!chosen(node)) {
+      nodes.push_back(std::move(node));
+      continue;
+    }
+    std::vector<InputFact> facts(node.inputs.size());
+    for (size_t i = 0; i < facts.size(); ++i) facts[i].type = graph->TypeOf(node.inputs[i]);
+    const absl::StatusOr<std::optional<Function>> body =
+        environment.operators().FunctionBody(node, facts, graph->opsets);
+    if (!body.ok() || !body->has_value()) {
+      ONWARD_RETURN_IF_ERROR(without(node, body.status()));
+      nodes.push_back(std::move(node));
+      continue;
+    }
+    for (const auto& [domain, version] : (*body)->body.opsets) {
+      graph->opsets.try_emplace(domain, version);
+    }
+    const std::string& first = node.outputs.empty() ? node.op_type : node.outputs[0];
+    ONWARD_ASSIGN_OR_RETURN(
+        std::vector<Node> expanded,
+        ExpandCall(**body, node, absl::StrCat(first, "__", number++, "_"), &names));
+    for (Node& n : expanded) nodes.push_back(std::move(n));
+  }
+  graph->nodes = std::move(nodes);
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<Graph> ExpandGradients(const Graph& graph, const Environment& environment) {
@@ -240,31 +278,35 @@ absl::StatusOr<Graph> InlineOwnFunctions(const Graph& graph, const Environment& 
                                          bool optimizers) {
   Graph out = graph;
   ONWARD_RETURN_IF_ERROR(InferTypes(&out, environment.operators()));
-  std::vector<Node> nodes;
-  NameScope names(graph);
-  int number = 0;
-  for (const Node& node : graph.nodes) {
-    if (node.domain != kOnwardDomain && !(optimizers && node.domain == kTrainingDomain)) {
-      nodes.push_back(node);
-      continue;
-    }
-    std::vector<InputFact> facts(node.inputs.size());
-    for (size_t i = 0; i < facts.size(); ++i) facts[i].type = out.TypeOf(node.inputs[i]);
-    ONWARD_ASSIGN_OR_RETURN(std::optional<Function> body,
-                            environment.operators().FunctionBody(node, facts, out.opsets));
-    if (!body.has_value()) {
-      return absl::NotFoundError(absl::StrCat(node.Describe(), ": no such function"));
-    }
-    ONWARD_ASSIGN_OR_RETURN(
-        std::vector<Node> expanded,
-        ExpandCall(*body, node, absl::StrCat(node.outputs[0], "__", number++, "_"), &names));
-    for (Node& n : expanded) nodes.push_back(std::move(n));
-  }
-  out.nodes = std::move(nodes);
+  ONWARD_RETURN_IF_ERROR(ExpandCalls(
+      environment,
+      [&](const Node& node) {
+        return node.domain == kOnwardDomain || (optimizers && node.domain == kTrainingDomain);
+      },
+      [](const Node& node, const absl::Status& problem) {
+        return problem.ok()
+                   ? absl::NotFoundError(absl::StrCat(node.Describe(), ": no such function"))
+                   : problem;
+      },
+      &out));
   out.opsets.erase(std::string(kOnwardDomain));
   if (optimizers) out.opsets.erase(std::string(kTrainingDomain));
   ONWARD_RETURN_IF_ERROR(InferTypes(&out, environment.operators()));
   return out;
+}
+
+absl::Status ExpandForeignCalls(const Environment& environment, Graph* graph) {
+  const auto foreign = [&](const Node& node) {
+    return !node.domain.empty() && node.domain != kOnwardDomain && node.domain != kTrainingDomain &&
+           environment.functions().Find(node) != nullptr &&
+           environment.cpu().kernels().Find(node.op_type, node.domain) == nullptr &&
+           environment.rules().Find(node.op_type, node.domain) == nullptr;
+  };
+  if (absl::c_none_of(graph->nodes, foreign)) return absl::OkStatus();
+  if (!InferTypes(graph, environment.operators()).ok()) return absl::OkStatus();
+  return ExpandCalls(
+      environment, foreign, [](const Node&, const absl::Status&) { return absl::OkStatus(); },
+      graph);
 }
 
 absl::StatusOr<Graph> Lower(const Graph& combined, const Environment& environment,
@@ -275,6 +317,7 @@ absl::StatusOr<Graph> Lower(const Graph& combined, const Environment& environmen
                           }));
   ONWARD_RETURN_IF_ERROR(FindingsToStatus(CheckGraph(graph)));
   ONWARD_ASSIGN_OR_RETURN(graph, RaiseOpset(graph, kCanonicalOpset));
+  ONWARD_RETURN_IF_ERROR(ExpandForeignCalls(environment, &graph));
   Recognise(variables, environment, &graph);
   return ExpandGradients(graph, environment);
 }
@@ -286,10 +329,12 @@ absl::StatusOr<Graph> RunnableGraph(const Model& model, const Environment& envir
   return lowered;
 }
 
-absl::StatusOr<Graph> WritableGraph(const Graph& graph) {
+absl::StatusOr<Graph> WritableGraph(const Graph& graph, const Environment& environment) {
   ONWARD_ASSIGN_OR_RETURN(Graph inlined, InlineFunctions(graph));
   ONWARD_RETURN_IF_ERROR(FindingsToStatus(CheckGraph(inlined)));
-  return RaiseOpset(inlined, kOldestWrittenOpset);
+  ONWARD_ASSIGN_OR_RETURN(Graph raised, RaiseOpset(inlined, kOldestWrittenOpset));
+  ONWARD_RETURN_IF_ERROR(ExpandForeignCalls(environment, &raised));
+  return raised;
 }
 
 }  // namespace onward
