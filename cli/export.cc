@@ -29,7 +29,7 @@ absl::StatusOr<Model> PortableStep(const Model& model, const Environment& enviro
                                                  " training entries; exactly one is supported"));
   }
   ONWARD_ASSIGN_OR_RETURN(Graph combined, Combine(spec, 0));
-  ONWARD_ASSIGN_OR_RETURN(Graph graph, WritableGraph(combined));
+  ONWARD_ASSIGN_OR_RETURN(Graph graph, WritableGraph(combined, environment));
   ONWARD_ASSIGN_OR_RETURN(graph, ExpandGradients(graph, environment));
   ONWARD_ASSIGN_OR_RETURN(graph, InlineOwnFunctions(graph, environment, /*optimizers=*/true));
   for (const std::string& name : spec.StateVariables()) {

@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "contrib/microsoft/microsoft.h"
 #include "core/base/status.h"
 #include "core/device/cpu.h"
 #include "core/onnx_io/operators.h"
@@ -19,6 +20,7 @@ void RegisterOwnFunctions(FunctionLibrary& library) {
   RegisterFusedFunctions(library);
   RegisterRowFunctions(library);
   RegisterWinnerFunctions(library);
+  RegisterMicrosoftFunctions(library);
 }
 
 }  // namespace

@@ -160,7 +160,7 @@ absl::StatusOr<GradientModel> MakeGradientModel(const Model& model, const Gradie
                                                 const Environment& environment) {
   ONWARD_RETURN_IF_ERROR(Check(request));
   ONWARD_ASSIGN_OR_RETURN(Graph graph, InferenceGraph(model));
-  ONWARD_ASSIGN_OR_RETURN(graph, WritableGraph(graph));
+  ONWARD_ASSIGN_OR_RETURN(graph, WritableGraph(graph, environment));
   ONWARD_ASSIGN_OR_RETURN(graph, ExpandGradients(graph, environment));
   GradientModel made;
   GradientAuthor author(std::move(graph), request, environment);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -13,6 +14,8 @@
 #include "core/graph/inline.h"
 #include "core/graph/patterns/recognise.h"
 #include "core/graph/verify.h"
+#include "training_info/expand_calls.h"
+#include "training_info/expand_calls.h"
 #include "training_info/export.h"
 #include "training_info/library.h"
 
@@ -210,81 +213,6 @@ absl::Status KeepOutputs(const std::vector<std::string>& names, Graph* graph) {
   Prune(graph, names);
   return absl::OkStatus();
 }
-// Puts the bodies of library functions in the place of their calls.
-class OwnInliner {
- public:
-  OwnInliner(const Graph& root, const Environment& environment, bool optimizers)
-      : environment_(environment), optimizers_(optimizers), names_(root), opsets_(root.opsets) {}
-
-  // The graph is typed.
-  absl::Status Run(Graph* graph) {
-    std::vector<Node> nodes;
-    for (Node& node : graph->nodes) {
-      if (!IsOwn(node)) {
-        ONWARD_RETURN_IF_ERROR(RunBodies(*graph, &node));
-        nodes.push_back(std::move(node));
-        continue;
-      }
-      std::vector<InputFact> facts(node.inputs.size());
-      for (size_t i = 0; i < facts.size(); ++i) facts[i].type = graph->TypeOf(node.inputs[i]);
-      ONWARD_ASSIGN_OR_RETURN(std::optional<Function> body,
-                              environment_.operators().FunctionBody(node, facts, opsets_));
-      if (!body.has_value()) {
-        return absl::NotFoundError(absl::StrCat(node.Describe(), ": no such function"));
-      }
-      ONWARD_ASSIGN_OR_RETURN(
-          std::vector<Node> expanded,
-          ExpandCall(*body, node, absl::StrCat(node.outputs[0], "__", number_++, "_"), &names_));
-      for (Node& n : expanded) nodes.push_back(std::move(n));
-    }
-    graph->nodes = std::move(nodes);
-    return absl::OkStatus();
-  }
-
- private:
-  bool IsOwn(const Node& node) const {
-    return node.domain == kOnwardDomain || (optimizers_ && node.domain == kTrainingDomain);
-  }
-
-  bool CallsOwn(const Graph& graph) const {
-    return std::any_of(graph.nodes.begin(), graph.nodes.end(), [&](const Node& node) {
-      bool inside = IsOwn(node);
-      ForEachBody(node, [&](const std::string&, const Graph& body) { inside |= CallsOwn(body); });
-      return inside;
-    });
-  }
-
-  // A body is typed as a graph of its own, whose further inputs are what it captures.
-  absl::Status RunBodies(const Graph& around, Node* node) {
-    std::vector<ValueType> types;
-    const auto known = [&](const std::string& value) { return InputFact{around.TypeOf(value)}; };
-    const auto expand = [&](const Graph& body) -> absl::StatusOr<Graph> {
-      if (!CallsOwn(body)) return body;
-      if (types.empty()) types = BodyInputTypes(*node, known, environment_.operators(), opsets_);
-      Graph closed = body;
-      closed.opsets = opsets_;
-      for (size_t i = 0; i < closed.inputs.size() && i < types.size(); ++i) {
-        closed.inputs[i].type = types[i];
-      }
-      for (const std::string& value : CapturedValues(body)) {
-        const ValueType* type = around.TypeOf(value);
-        closed.inputs.push_back({value, type == nullptr ? ValueType{} : *type});
-      }
-      ONWARD_RETURN_IF_ERROR(InferTypes(&closed, environment_.operators()));
-      ONWARD_RETURN_IF_ERROR(Run(&closed));
-      Graph expanded = body;
-      expanded.nodes = std::move(closed.nodes);
-      return expanded;
-    };
-    return ChangeBodies(expand, node);
-  }
-
-  const Environment& environment_;
-  const bool optimizers_;
-  NameScope names_;
-  const std::map<std::string, int>& opsets_;
-  int number_ = 0;
-};
 
 }  // namespace
 
@@ -349,11 +277,35 @@ absl::StatusOr<Graph> InlineOwnFunctions(const Graph& graph, const Environment& 
                                          bool optimizers) {
   Graph out = graph;
   ONWARD_RETURN_IF_ERROR(InferTypes(&out, environment.operators()));
-  ONWARD_RETURN_IF_ERROR(OwnInliner(graph, environment, optimizers).Run(&out));
+  ONWARD_RETURN_IF_ERROR(ExpandCalls(
+      environment,
+      [&](const Node& node) {
+        return node.domain == kOnwardDomain || (optimizers && node.domain == kTrainingDomain);
+      },
+      [](const Node& node, const absl::Status& problem) {
+        return problem.ok()
+                   ? absl::NotFoundError(absl::StrCat(node.Describe(), ": no such function"))
+                   : problem;
+      },
+      &out));
   out.opsets.erase(std::string(kOnwardDomain));
   if (optimizers) out.opsets.erase(std::string(kTrainingDomain));
   ONWARD_RETURN_IF_ERROR(InferTypes(&out, environment.operators()));
   return out;
+}
+
+absl::Status ExpandForeignCalls(const Environment& environment, Graph* graph) {
+  const auto foreign = [&](const Node& node) {
+    return !node.domain.empty() && node.domain != kOnwardDomain && node.domain != kTrainingDomain &&
+           environment.functions().Find(node) != nullptr &&
+           environment.cpu().kernels().Find(node.op_type, node.domain) == nullptr &&
+           environment.rules().Find(node.op_type, node.domain) == nullptr;
+  };
+  if (absl::c_none_of(graph->nodes, foreign)) return absl::OkStatus();
+  if (!InferTypes(graph, environment.operators()).ok()) return absl::OkStatus();
+  return ExpandCalls(
+      environment, foreign, [](const Node&, const absl::Status&) { return absl::OkStatus(); },
+      graph);
 }
 
 absl::StatusOr<Graph> Lower(const Graph& combined, const Environment& environment,
@@ -364,6 +316,7 @@ absl::StatusOr<Graph> Lower(const Graph& combined, const Environment& environmen
                           }));
   ONWARD_RETURN_IF_ERROR(FindingsToStatus(CheckGraph(graph)));
   ONWARD_ASSIGN_OR_RETURN(graph, RaiseOpset(graph, kCanonicalOpset));
+  ONWARD_RETURN_IF_ERROR(ExpandForeignCalls(environment, &graph));
   Recognise(variables, environment, &graph);
   return ExpandGradients(graph, environment);
 }
@@ -382,10 +335,12 @@ absl::StatusOr<Graph> RunnableGraph(const Model& model, const Environment& envir
   return lowered;
 }
 
-absl::StatusOr<Graph> WritableGraph(const Graph& graph) {
+absl::StatusOr<Graph> WritableGraph(const Graph& graph, const Environment& environment) {
   ONWARD_ASSIGN_OR_RETURN(Graph inlined, InlineFunctions(graph));
   ONWARD_RETURN_IF_ERROR(FindingsToStatus(CheckGraph(inlined)));
-  return RaiseOpset(inlined, kOldestWrittenOpset);
+  ONWARD_ASSIGN_OR_RETURN(Graph raised, RaiseOpset(inlined, kOldestWrittenOpset));
+  ONWARD_RETURN_IF_ERROR(ExpandForeignCalls(environment, &raised));
+  return raised;
 }
 
 }  // namespace onward

@@ -14,9 +14,9 @@
 
 namespace onward {
 
-// Raises to the canonical opset, keeping calls that IsLibraryCall accepts,
-// sees the operators behind chains of smaller ones, and expands every Gradient
-// node. `variables` are initializers that change between runs.
+// Raises to the canonical opset, keeping calls that IsLibraryCall accepts, replaces other
+// people's operators by their bodies, sees the operators behind chains of smaller ones, and expands
+// every Gradient node. `variables` are initializers that change between runs.
 absl::StatusOr<Graph> Lower(const Graph& combined, const Environment& environment,
                             const std::set<std::string>& variables = {});
 
@@ -42,8 +42,15 @@ absl::StatusOr<Graph> ExpandGradients(const Graph& graph, const Environment& env
 absl::StatusOr<Graph> InlineOwnFunctions(const Graph& graph, const Environment& environment,
                                          bool optimizers = false);
 
-// The graph as it is written: functions inlined, checked, opset at least 18.
-absl::StatusOr<Graph> WritableGraph(const Graph& graph);
+// Puts the bodies of other people's operators in their places, so that what follows sees
+// standard ones: patterns, rules, fusion, other runtimes. What cannot be written yet (a rank
+// may be known at run time only) stays, and so does what a plugin computes or differentiates
+// itself.
+absl::Status ExpandForeignCalls(const Environment& environment, Graph* graph);
+
+// The graph as it is written: functions inlined, other people's operators replaced by their
+// bodies where these are known, checked, opset at least 18.
+absl::StatusOr<Graph> WritableGraph(const Graph& graph, const Environment& environment);
 
 }  // namespace onward
 

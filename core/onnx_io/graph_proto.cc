@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // NodeProto, GraphProto and FunctionProto to Onward's values and back.
+#include <algorithm>
+
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/status.h"
 #include "core/onnx_io/proto.h"
+#include "core/onnx_io/runtime_operators.h"
 
 namespace onward {
 namespace {
@@ -269,7 +272,7 @@ absl::StatusOr<Node> NodeFromProto(const onnx::NodeProto& p, const ExternalData*
 
 void NodeToProto(const Node& node, onnx::NodeProto* p, Weights* held) {
   p->set_op_type(node.op_type);
-  if (!node.domain.empty()) p->set_domain(node.domain);
+  if (!node.domain.empty() && !IsWrittenAsStandard(node)) p->set_domain(node.domain);
   if (!node.name.empty()) p->set_name(node.name);
   if (!node.overload.empty()) p->set_overload(node.overload);
   for (const std::string& v : node.inputs) p->add_input(v);
@@ -349,7 +352,8 @@ absl::StatusOr<Function> FunctionFromProto(const onnx::FunctionProto& p,
   for (const std::string& v : p.input()) f.body.inputs.push_back({v, {}});
   for (const std::string& v : p.output()) f.body.outputs.push_back({v, {}});
   for (const auto& o : p.opset_import()) {
-    f.body.opsets[CanonicalDomain(o.domain())] = static_cast<int>(o.version());
+    int& version = f.body.opsets[CanonicalDomain(o.domain())];
+    version = std::max(version, static_cast<int>(o.version()));  // as Model::opsets
   }
   f.required_attributes.assign(p.attribute().begin(), p.attribute().end());
   for (const auto& a : p.attribute_proto()) {

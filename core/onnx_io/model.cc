@@ -12,6 +12,7 @@
 #include "core/onnx_io/hold.h"
 #include "core/onnx_io/model_bytes.h"
 #include "core/onnx_io/proto.h"
+#include "core/onnx_io/runtime_operators.h"
 #include "core/onnx_io/wire_scan.h"
 #include "onnx/onnx_pb.h"
 
@@ -41,16 +42,9 @@ absl::Status CheckVersions(const onnx::ModelProto& proto) {
   if (proto.opset_import_size() == 0) {
     return absl::InvalidArgumentError("the model imports no operator set (opset_import is empty)");
   }
-  std::map<std::string, int64_t> seen;
   for (const auto& o : proto.opset_import()) {
-    const std::string domain = o.domain() == "ai.onnx" ? "" : o.domain();
-    auto [it, inserted] = seen.emplace(domain, o.version());
-    if (!inserted && it->second != o.version()) {
-      return absl::InvalidArgumentError(absl::StrCat("operator set '", domain,
-                                                     "' is imported with versions ", it->second,
-                                                     " and ", o.version()));
-    }
-    if (domain.empty() && (o.version() < 1 || o.version() > kCanonicalOpset)) {
+    const bool standard = o.domain().empty() || o.domain() == "ai.onnx";
+    if (standard && (o.version() < 1 || o.version() > kCanonicalOpset)) {
       return absl::InvalidArgumentError(absl::StrCat(
           "opset ", o.version(), " is not supported; this reads opsets 1 to ", kCanonicalOpset));
     }
@@ -136,7 +130,9 @@ bool Model::has_training() const { return contents_->proto.training_info_size() 
 std::map<std::string, int> Model::opsets() const {
   std::map<std::string, int> result;
   for (const auto& o : contents_->proto.opset_import()) {
-    result[o.domain() == "ai.onnx" ? "" : o.domain()] = static_cast<int>(o.version());
+    // onnx.proto: of several versions of a domain, nodes bind against the highest.
+    int& version = result[o.domain() == "ai.onnx" ? "" : o.domain()];
+    version = std::max(version, static_cast<int>(o.version()));
   }
   return result;
 }
@@ -205,6 +201,7 @@ absl::StatusOr<Graph> OtherGraph(const Model& model, const onnx::GraphProto& pro
           absl::StrCat("function ", f.domain(), ".", f.name(), " is defined twice"));
     }
   }
+  AdoptRuntimeOperators(&graph);
   return graph;
 }
 

@@ -27,6 +27,8 @@ namespace {
 constexpr int64_t kMaxConstantElements = 4096;
 // As CheckedElements has it.
 constexpr int64_t kMaxAxes = 32;
+// builder.h
+constexpr int kOldestBodyOpset = 18;
 
 const onnx::OpSchema* FindSchema(const Node& node, const std::map<std::string, int>& opsets) {
   auto it = opsets.find(node.domain);
@@ -215,10 +217,8 @@ class OnnxOperators : public OperatorSet {
     }
     const bool ours = node.domain == kOnwardDomain;  // a call of its own that has none is an error
     if (def != nullptr && (def->body || ours)) {
-      auto it = opsets.find("");
-      ONWARD_ASSIGN_OR_RETURN(
-          Graph body, library_->Instantiate(node, inputs, this,
-                                            it == opsets.end() ? kCanonicalOpset : it->second));
+      ONWARD_ASSIGN_OR_RETURN(Graph body,
+                              library_->Instantiate(node, inputs, this, BodyOpset(opsets)));
       return Function{std::move(body), {}, {}};
     }
     const onnx::OpSchema* schema = FindSchema(node, opsets);
@@ -275,6 +275,19 @@ class OnnxOperators : public OperatorSet {
         absl::StrCat(node.Describe(), ": ", absl::StrJoin(broken, "; "), "; fix: ", kMendNode));
   }
 
+  // Bodies are written in forms of opset 18 and later; a model on its way there is typed too.
+  static int BodyOpset(const std::map<std::string, int>& opsets) {
+    auto it = opsets.find("");
+    return it == opsets.end() ? kCanonicalOpset : std::max(it->second, kOldestBodyOpset);
+  }
+
+  static bool HasUnrankedInput(const Node& node, absl::Span<const InputFact> inputs) {
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      if (node.HasInput(static_cast<int>(i)) && !TypeAt(inputs, i).has_rank) return true;
+    }
+    return false;
+  }
+
   static bool HasUntypedInput(const Node& node, absl::Span<const InputFact> inputs) {
     for (size_t i = 0; i < inputs.size(); ++i) {
       if (node.HasInput(static_cast<int>(i)) && !TypeAt(inputs, i).known()) return true;
@@ -301,12 +314,14 @@ class OnnxOperators : public OperatorSet {
     }
     if (complete) return types;
     if (def->function != nullptr) return InferThrough(*def->function, node, inputs, opsets);
-    auto it = opsets.find("");
-    ONWARD_ASSIGN_OR_RETURN(
-        Graph body, library_->Instantiate(node, inputs, this,
-                                          it == opsets.end() ? kCanonicalOpset : it->second));
-    for (size_t i = 0; i < types.size() && i < body.outputs.size(); ++i) {
-      if (!types[i].known()) types[i] = body.outputs[i].type;
+    const absl::StatusOr<Graph> body = library_->Instantiate(node, inputs, this, BodyOpset(opsets));
+    if (!body.ok()) {
+      // A body may need ranks that are not known yet.
+      if (HasUnrankedInput(node, inputs)) return types;
+      return body.status();
+    }
+    for (size_t i = 0; i < types.size() && i < body->outputs.size(); ++i) {
+      if (!types[i].known()) types[i] = body->outputs[i].type;
     }
     return types;
   }

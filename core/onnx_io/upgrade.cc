@@ -15,6 +15,7 @@
 #include "core/onnx_io/model.h"
 #include "core/onnx_io/operators.h"
 #include "core/onnx_io/proto.h"
+#include "core/onnx_io/runtime_operators.h"
 #include "onnx/defs/schema.h"
 #include "onnx/version_converter/convert.h"
 
@@ -185,6 +186,7 @@ absl::StatusOr<Graph> RaiseOpset(const Graph& graph, int target) {
   Graph light = graph;
   light.functions.clear();
   if (from == kBatchScanOpset) DisguiseBatchScans(&light);
+  DisguiseRuntimeOperators(&light);
   absl::btree_map<std::string, Tensor> kept;
   for (const auto& [name, tensor] : graph.initializers) {
     if (tensor.elements() <= kMaxConvertedElements) {
@@ -216,6 +218,7 @@ absl::StatusOr<Graph> RaiseOpset(const Graph& graph, int target) {
     ONWARD_ASSIGN_OR_RETURN(raised, WithOldResizes(std::move(raised)));
   }
   RenameEverywhere(OriginalNames(neutral, graph, raised), &raised);
+  UndisguiseRuntimeOperators(&raised);
   if (from == kBatchScanOpset) {
     NameScope names(graph);
     names.Reserve(raised);

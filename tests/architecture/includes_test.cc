@@ -22,7 +22,7 @@ std::vector<Room> Rooms() {
   const std::set<std::string> core = {"core/base",    "core/tensor", "core/graph",
                                       "core/onnx_io", "core/device", "core/runtime"};
   std::set<std::string> training = core;
-  training.insert({"autograd", "losses", "optimizers", "environment"});
+  training.insert({"autograd", "contrib", "losses", "optimizers", "environment"});
   const std::set<std::string> environment = training;
   training.insert("training_info");
   std::set<std::string> program = training;
@@ -37,6 +37,7 @@ std::vector<Room> Rooms() {
       {"core/ops", {"core/base", "core/picture", "core/tensor", "core/graph", "core/device"}},
       {"core/runtime", {"core/base", "core/tensor", "core/graph", "core/device"}},
       {"autograd", {"core/base", "core/tensor", "core/graph"}},
+      {"contrib", {"core/base", "core/tensor", "core/graph"}},
       {"losses", {"core/base", "core/tensor", "core/graph"}},
       {"optimizers", {"core/base", "core/tensor", "core/graph"}},
       {"environment",

@@ -160,5 +160,35 @@ TEST(Rewrite, RaisingKeepsTypesAndAttributes) {
   }
 }
 
+// onnx.proto: nodes bind against the highest version of their domain that is imported.
+TEST(Rewrite, OfSeveralVersionsTheHighestCounts) {
+  Model model = TextModel(R"(
+    <ir_version: 8, opset_import: ["" : 9, "" : 18, "ai.onnx" : 13, "" : 1]>
+    g (float[2] x) => (float[2] y) { y = Relu(x) })");
+  ASSERT_EQ(model.proto().opset_import_size(), 4);
+  EXPECT_EQ(Reread(model).opsets(), (std::map<std::string, int>{{"", 18}}));
+}
+
+// onnxruntime looks for these in the standard's domain, whatever the opset.
+TEST(Rewrite, OperatorsOfARuntimeStayInTheStandardsDomain) {
+  const Model model = TextModel(R"(
+    <ir_version: 8, opset_import: ["" : 11]>
+    g (float[2, 3] x, float[3] scale) => (float[2, 3] z) {
+      y = LayerNormalization(x, scale)
+      z = SimplifiedLayerNormalization(y, scale)
+    })");
+  absl::StatusOr<Graph> graph = InferenceGraph(model);
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  for (const int opset : {11, 18, 28}) {
+    const absl::StatusOr<Graph> raised = RaiseOpset(*graph, opset);
+    ASSERT_TRUE(raised.ok()) << raised.status();
+    const Model written = ModelFromGraph(*raised, 8, "test");
+    ASSERT_EQ(written.proto().graph().node_size(), 2);
+    for (const onnx::NodeProto& node : written.proto().graph().node()) {
+      EXPECT_EQ(node.domain(), "") << node.op_type() << " at opset " << opset;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace onward
