@@ -28,6 +28,8 @@ std::vector<OpCase> TextCases();
 std::vector<OpCase> MlCases();
 // All of these.
 std::vector<OpCase> OpCases();
+// Operators of other runtimes, which have bodies and no kernels.
+std::vector<OpCase> ContribCases();
 
 // Real numbers to real numbers without a rule: roundings, reductions of scatters, gradients.
 std::vector<OpCase> UnruledCases();

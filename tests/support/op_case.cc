@@ -231,7 +231,9 @@ Gradients Derive(const Graph& graph, const std::string& y, const std::vector<std
 
 void CheckInlined(const Gradients& gradients, const std::vector<std::string>& xs,
                   const TensorMap& feeds, const std::vector<Tensor>& expected) {
-  Graph inlined = Must(InlineOwnFunctions(gradients.graph, DefaultEnvironment()));
+  Graph plain = gradients.graph;
+  Must(ExpandForeignCalls(DefaultEnvironment(), &plain));
+  Graph inlined = Must(InlineOwnFunctions(plain, DefaultEnvironment()));
   inlined.opsets = {{"", kCanonicalOpset}};
   for (const Node& node : inlined.nodes) EXPECT_EQ(node.domain, "") << node.Describe();
   for (const Finding& finding : CheckGraph(inlined)) ADD_FAILURE() << finding.ToString();
