@@ -28,6 +28,8 @@ std::vector<OpCase> TextCases();
 std::vector<OpCase> MlCases();
 // All of these.
 std::vector<OpCase> OpCases();
+// Operators of other runtimes, which have bodies and no kernels.
+std::vector<OpCase> ContribCases();
 
 // Quantization and small types: their rules are straight through, which no difference
 // quotient can tell, and their schemas know no double. See quantize_test.cc.

@@ -49,6 +49,8 @@ TEST(KnownFailures, NameRows) {
 
 INSTANTIATE_TEST_SUITE_P(Ops, OpTest, testing::ValuesIn(OpCases()),
                          [](const auto& info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(Contrib, OpTest, testing::ValuesIn(ContribCases()),
+                         [](const auto& info) { return info.param.name; });
 
 }  // namespace
 }  // namespace onward

@@ -241,7 +241,9 @@ void ExpectStandard(const Graph& graph) {
 
 void CheckInlined(const Gradients& gradients, const std::vector<std::string>& xs,
                   const TensorMap& feeds, const std::vector<Tensor>& expected) {
-  Graph inlined = Must(InlineOwnFunctions(gradients.graph, DefaultEnvironment()));
+  Graph plain = gradients.graph;
+  Must(ExpandForeignCalls(DefaultEnvironment(), &plain));
+  Graph inlined = Must(InlineOwnFunctions(plain, DefaultEnvironment()));
   inlined.opsets = {{"", kCanonicalOpset}};
   ExpectStandard(inlined);
   for (const Finding& finding : CheckGraph(inlined)) ADD_FAILURE() << finding.ToString();
