@@ -182,19 +182,6 @@ void Recognise(const std::set<std::string>& variables, const Environment& enviro
   RecogniseOperators(graph, keep);
 }
 
-void DropZipMaps(Graph* graph) {
-  for (Node& node : graph->nodes) {
-    if (!node.Is("ZipMap", "ai.onnx.ml") || node.outputs.empty()) continue;
-    node.op_type = "Identity";
-    node.domain.clear();
-    node.attributes.clear();
-    graph->types.erase(node.outputs[0]);
-    for (NamedType& out : graph->outputs) {
-      if (out.name == node.outputs[0]) out.type = {};
-    }
-  }
-}
-
 // Leaves what these outputs need, and all inputs.
 absl::Status KeepOutputs(const std::vector<std::string>& names, Graph* graph) {
   std::vector<NamedType> kept;
