@@ -187,13 +187,13 @@ void ReadColumns(const DeformGeometry& g, const T* x, const T* offset, const T* 
       const int64_t group = place / g.taps, tap = place % g.taps;
       const int64_t n = std::min(kPointsTogether, g.points - first);
       points.Find(g, offset, group, tap, first, n, /*with_slopes=*/false);
+      const int64_t c = group * g.channels_of_group(), stride = g.taps * g.points;
+      T* column = columns + (c * g.taps + tap) * g.points + first;
+      points.taps.Read(x + c * g.pixels, g.pixels, g.channels_of_group(), column, stride);
+      if (mask == nullptr) continue;
+      const T* factor = mask + place * g.points + first;
       for (int64_t k = 0; k < g.channels_of_group(); ++k) {
-        const int64_t c = group * g.channels_of_group() + k;
-        T* column = columns + (c * g.taps + tap) * g.points + first;
-        points.taps.Read(x + c * g.pixels, column);
-        if (mask == nullptr) continue;
-        const T* factor = mask + place * g.points + first;
-        for (int64_t p = 0; p < n; ++p) column[p] *= factor[p];
+        for (int64_t p = 0; p < n; ++p) column[k * stride + p] *= factor[p];
       }
     }
   });

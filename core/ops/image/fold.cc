@@ -58,7 +58,8 @@ absl::StatusOr<FoldPlan> PlanFold(const Node& node, const Shape& columns,
 // Adds the elements of one tap, a row of windows after the other. `tap` counts the taps along
 // each axis.
 template <typename T>
-void AddTap(const Window& w, const Window::Dims& tap, const T* columns, T* image) {
+void AddTap(const Window& w, const Window::Dims& tap, const T* __restrict__ columns,
+            T* __restrict__ image) {
   const int last = w.rank() - 1;
   const int64_t shift = tap[last] * w.dilations[last] - w.pads_begin[last];
   const int64_t stride = w.strides[last], width = w.in[last];

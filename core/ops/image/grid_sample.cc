@@ -50,10 +50,8 @@ void Sample(const GridGeometry& g, const T* x, const G* grid, T* y) {
       const int64_t image = i / chunks, first = i % chunks * kPointsTogether;
       FindPoints(g, grid + image * g.points * g.axes(), first,
                  std::min(kPointsTogether, g.points - first), /*with_slopes=*/false, &taps);
-      for (int64_t c = 0; c < g.channels; ++c) {
-        const int64_t plane = image * g.channels + c;
-        taps.Read(x + plane * g.pixels, y + plane * g.points + first);
-      }
+      taps.Read(x + image * g.channels * g.pixels, g.pixels, g.channels,
+                y + image * g.channels * g.points + first, g.points);
     }
   });
 }

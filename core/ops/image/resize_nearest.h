@@ -31,9 +31,9 @@ struct NearestPlan {
   NearestPlan(const Shape& in, const ResizePlan& plan);
 };
 
-// Every element twice.
+// Every element twice, and the same in a second line.
 template <typename T>
-void Double(const T* src, T* dst, int64_t n) {
+void Double(const T* src, T* dst, T* again, int64_t n) {
   int64_t i = 0;
   if constexpr (std::is_same_v<T, uint32_t>) {
     typedef uint32_t Eight __attribute__((vector_size(32)));
@@ -42,11 +42,13 @@ void Double(const T* src, T* dst, int64_t n) {
       std::memcpy(&v, src + i, sizeof(v));
       const Eight low = __builtin_shuffle(v, Eight{0, 0, 1, 1, 2, 2, 3, 3});
       const Eight high = __builtin_shuffle(v, Eight{4, 4, 5, 5, 6, 6, 7, 7});
-      std::memcpy(dst + 2 * i, &low, sizeof(low));
-      std::memcpy(dst + 2 * i + 8, &high, sizeof(high));
+      for (T* line : {dst, again}) {
+        std::memcpy(line + 2 * i, &low, sizeof(low));
+        std::memcpy(line + 2 * i + 8, &high, sizeof(high));
+      }
     }
   }
-  for (; i < n; ++i) dst[2 * i] = dst[2 * i + 1] = src[i];
+  for (; i < n; ++i) dst[2 * i] = dst[2 * i + 1] = again[2 * i] = again[2 * i + 1] = src[i];
 }
 
 // Fills output positions [begin, end) of one level.
@@ -55,8 +57,14 @@ void CopyNearest(const NearestPlan& plan, size_t depth, const T* src, T* dst, co
                  int64_t begin, int64_t end) {
   const NearestPlan::Level& level = plan.levels[depth];
   const bool last = depth + 1 == plan.levels.size();
-  if (last && level.dst_stride == 1 && level.repeat == 2 && begin == 0 && end == level.size) {
-    Double(src, dst, end / 2);
+  // Twice as large, the usual case.
+  if (depth + 2 == plan.levels.size() && level.repeat == 2 && plan.levels[depth + 1].repeat == 2 &&
+      plan.block == 1 && begin % 2 == 0 && end % 2 == 0) {
+    const int64_t width = level.src_stride;
+    for (int64_t i = begin; i < end; i += 2) {
+      T* line = dst + i * level.dst_stride;
+      Double(src + i / 2 * width, line, line + level.dst_stride, width);
+    }
     return;
   }
   if (last && level.dst_stride == 1 && !level.from.empty()) {

@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
+
 namespace onward {
 
 enum class Interpolation { kNearest, kLinear, kCubic };
@@ -145,46 +147,52 @@ struct PointTaps {
   template <typename Coordinate>
   void Find(const std::vector<LineSampler<A>>& lines, int64_t points, bool with_slopes,
             const Coordinate& coordinate) {
-    const int axes = static_cast<int>(lines.size()), line = TapsOf(lines[0].mode);
+    const int axes = static_cast<int>(lines.size());
+    const int line = TapsOf(lines[0].mode), bits = line == 4 ? 2 : line == 2 ? 1 : 0;
     count = points;
-    taps = 1;
-    for (int axis = 0; axis < axes; ++axis) taps *= line;
-    position.assign(taps * count, 0);
-    weight.assign(taps * count, 1);
-    if (with_slopes) slope.assign(axes * taps * count, 1);
-    LineTaps<A> found;
-    int64_t before = 1, behind = taps;  // combinations of the taps of the other axes
-    for (int axis = 0; axis < axes; ++axis, before *= line) {
-      behind /= line;
-      for (int64_t p = 0; p < count; ++p) {
-        lines[axis].Sample(coordinate(p, axis), &found);
-        int64_t t = 0;
-        for (int64_t b = 0; b < before; ++b) {
-          for (int k = 0; k < line; ++k) {
-            for (int64_t r = 0; r < behind; ++r, ++t) {
-              Meet(found, k, lines[axis].size, t * count + p);
-              for (int other = 0; with_slopes && other < axes; ++other) {
-                slope[(other * taps + t) * count + p] *=
-                    other == axis ? found.slope[k] : found.weight[k];
-              }
-            }
+    taps = int64_t{1} << (bits * axes);
+    position.resize(taps * count);
+    weight.resize(taps * count);
+    if (with_slopes) slope.resize(axes * taps * count);
+    absl::InlinedVector<LineTaps<A>, 3> found(axes);
+    for (int64_t p = 0; p < count; ++p) {
+      for (int axis = 0; axis < axes; ++axis) {
+        lines[axis].Sample(coordinate(p, axis), &found[axis]);
+      }
+      for (int64_t t = 0; t < taps; ++t) {
+        // Which tap of each axis: the last axis counts fastest.
+        const auto tap = [&](int axis) { return t >> bits * (axes - 1 - axis) & (line - 1); };
+        int64_t at = 0;
+        A product = 1;
+        bool inside = true;
+        for (int axis = 0; axis < axes; ++axis) {
+          const int64_t k = tap(axis);
+          inside = inside && found[axis].index[k] >= 0;
+          at = at * lines[axis].size + found[axis].index[k];
+          product *= found[axis].weight[k];
+        }
+        position[t * count + p] = inside ? static_cast<int32_t>(at) : -1;
+        weight[t * count + p] = inside ? product : A(0);
+        for (int of = 0; with_slopes && of < axes; ++of) {
+          A part = inside ? A(1) : A(0);
+          for (int axis = 0; inside && axis < axes; ++axis) {
+            const int64_t k = tap(axis);
+            part *= axis == of ? found[axis].slope[k] : found[axis].weight[k];
           }
+          slope[(of * taps + t) * count + p] = part;
         }
       }
     }
   }
 
-  // y[point] = sum of weight * x[position].
+  // y[point] = sum of weight * x[position], for channels that lie so far apart in x and y.
   template <typename T, typename Y>
-  void Read(const T* x, Y* y) const {
-    switch (taps) {
-      case 1: return ReadFew<1>(x, y);
-      case 2: return ReadFew<2>(x, y);
-      case 4: return ReadFew<4>(x, y);
-      case 8: return ReadFew<8>(x, y);
-      case 16: return ReadFew<16>(x, y);
-      default: return ReadMany(x, y);
-    }
+  void Read(const T* x, int64_t x_stride, int64_t channels, Y* y, int64_t y_stride) const {
+    int64_t c = 0;
+    for (; c + 4 <= channels; c += 4)
+      ReadTogether<4>(x + c * x_stride, x_stride, y + c * y_stride, y_stride);
+    for (; c < channels; ++c)
+      ReadTogether<1>(x + c * x_stride, x_stride, y + c * y_stride, y_stride);
   }
 
   // dx[position] += weight * dy[point].
@@ -217,38 +225,19 @@ struct PointTaps {
   }
 
  private:
-  // Tap k of one more axis.
-  void Meet(const LineTaps<A>& found, int k, int64_t size, int64_t i) {
-    const bool outside = found.index[k] < 0 || position[i] < 0;
-    position[i] = outside ? -1 : static_cast<int32_t>(position[i] * size + found.index[k]);
-    weight[i] = outside ? A(0) : weight[i] * found.weight[k];
-  }
-
-  // Pixels that are not there are read as zero: nothing of what lies in their place shows.
-  template <int K, typename T, typename Y>
-  void ReadFew(const T* x, Y* y) const {
+  // Positions and weights are looked up once for several channels.
+  template <int C, typename T, typename Y>
+  void ReadTogether(const T* x, int64_t x_stride, Y* y, int64_t y_stride) const {
     const int32_t* at = position.data();
     const A* w = weight.data();
     const int64_t n = count;
     for (int64_t p = 0; p < n; ++p) {
-      A sum = 0;
-      for (int k = 0; k < K; ++k) {
-        const int32_t i = at[k * n + p];
-        const A pixel = static_cast<A>(x[i < 0 ? 0 : i]);
-        sum += w[k * n + p] * (i < 0 ? A(0) : pixel);
+      A sums[C] = {};
+      for (int64_t i = p; i < taps * n; i += n) {
+        if (at[i] < 0) continue;
+        for (int c = 0; c < C; ++c) sums[c] += w[i] * static_cast<A>(x[c * x_stride + at[i]]);
       }
-      y[p] = static_cast<Y>(sum);
-    }
-  }
-
-  template <typename T, typename Y>
-  void ReadMany(const T* x, Y* y) const {
-    for (int64_t p = 0; p < count; ++p) {
-      A sum = 0;
-      for (int64_t i = p; i < taps * count; i += count) {
-        if (position[i] >= 0) sum += weight[i] * static_cast<A>(x[position[i]]);
-      }
-      y[p] = static_cast<Y>(sum);
+      for (int c = 0; c < C; ++c) y[c * y_stride + p] = static_cast<Y>(sums[c]);
     }
   }
 };
