@@ -41,7 +41,9 @@ Attributes Weights(const std::string& prefix, const List& ids, const Numbers& we
 
 std::vector<OpCase> TreeCases() {
   const Arg x = Real({11, 3}), many = Real({75, 3});
-  const Numbers mixed = {0.5f, -1.25f, 2, -0.75f, 0.3f}, positive = {0.1f, 0.4f, 0.2f, 0.3f, 0.05f};
+  // No two of the positive ones, one of each tree, add up to the 1/2 that decides a class.
+  const Numbers mixed = {0.5f, -1.25f, 2, -0.75f, 0.3f},
+                positive = {0.1f, 0.45f, 0.2f, 0.35f, 0.04f};
   const Attributes one = Joined(Nodes("BRANCH_LEQ"), Weights("target", {0, 0, 0, 0, 0}, mixed));
   const Attributes two = Joined(Joined(Nodes("BRANCH_LT"), {{"n_targets", 2}}),
                                 Weights("target", {0, 1, 0, 1, 0}, mixed));
