@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Weights of two to eight bits with a scale per block, as exporters of language models
 // write them. What is constant in a body is computed once, when the model is compiled.
+#include <algorithm>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -32,7 +33,14 @@ Expr Unpacked(const Expr& bytes, int64_t bits) {
 // x with its last `count` axes, however many stand before, replaced by these.
 Expr WithLastAxes(const Expr& x, int count, std::vector<int64_t> axes) {
   GraphBuilder& b = x.builder();
-  return Reshape(x, Concat({ShapeOf(x, 0, -count), b.Ints(std::move(axes))}, 0));
+  std::vector<int64_t> shape;
+  for (int axis = 0; axis < x.rank() - count; ++axis) shape.push_back(x.dim(axis));
+  const bool known = std::find(shape.begin(), shape.end(), -1) == shape.end();
+  if (x.rank() < count || !known) {
+    return Reshape(x, Concat({ShapeOf(x, 0, -count), b.Ints(std::move(axes))}, 0));
+  }
+  shape.insert(shape.end(), axes.begin(), axes.end());
+  return Reshape(x, std::move(shape));
 }
 
 bool IsPowerOf2(int64_t x) { return x > 0 && (x & (x - 1)) == 0; }

@@ -59,6 +59,8 @@ std::vector<OpCase> Layers() {
                 {Real({2, 32}), Bytes({2, 2, 8}), Real({2, 2}), Omitted(), Omitted(), Real({2})},
                 {{"N", 2}, {"K", 32}, {"bits", 4}, {"block_size", 16}})
           .Unknown({0}),
+      Microsoft("GatherBlockQuantized", {Bytes({3, 8}), Below({2}, 3), Real({3, 1})},
+                {{"block_size", 16}}),
   };
 }
 
