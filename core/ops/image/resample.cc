@@ -19,7 +19,7 @@ template <typename T, typename A>
 inline T Stored(A v) {
   if constexpr (std::is_integral_v<T>) {
     using Limits = std::numeric_limits<T>;
-    const double r = std::nearbyint(static_cast<double>(v));
+    const double r = std::trunc(static_cast<double>(v));
     // The largest 64-bit integers are no doubles: what reaches them is cut off.
     if (!(r > static_cast<double>(Limits::min()))) return Limits::min();
     return r >= static_cast<double>(Limits::max()) ? Limits::max() : static_cast<T>(r);

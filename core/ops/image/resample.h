@@ -39,7 +39,7 @@ class Resampler {
  public:
   // The matrices lead from `in` to `out`.
   Resampler(const Shape& in, const Shape& out, const std::vector<AxisMap>& maps);
-  // T is any number; integers are rounded (ties to even) and clamped.
+  // T is any number; integers are cut off, as onnx's reference casts, and clamped.
   template <typename T>
   void Run(const T* x, T* y) const;
 
