@@ -106,6 +106,15 @@ Expr LastStates(const RnnCall& rnn, const RnnValues& v, int64_t direction) {
   return Concat({Where(started, others, v.h0), first}, 0);
 }
 
+// All that steps take and give are matrices. Types need not tell (behind an If, say), but
+// onnxruntime runs no Scan whose body leaves a rank open.
+ValueType Matrix(ValueType type) {
+  if (type.has_rank) return type;
+  type.has_rank = true;
+  type.dims.assign(2, Dim{});
+  return type;
+}
+
 // A Scan of the same steps.
 RnnSteps ScanSteps(GraphBuilder& b, bool from_last, const std::vector<Expr>& states,
                    const std::vector<Expr>& scanned,
@@ -117,19 +126,24 @@ RnnSteps ScanSteps(GraphBuilder& b, bool from_last, const std::vector<Expr>& sta
   RnnStep step{{}, {}, around};
   std::vector<Expr> inputs = states;
   for (const Expr& state : states) {
-    step.states.push_back(body.b().Input(body.b().UniqueName("state"), state.type()));
+    step.states.push_back(body.b().Input(body.b().UniqueName("state"), Matrix(state.type())));
   }
   for (const Expr& all : scanned) {
     step.slices.emplace_back();
     if (!all.defined()) continue;
     ValueType type = all.type();
     if (type.rank() > 0) type.dims.erase(type.dims.begin());
-    step.slices.back() = body.b().Input(body.b().UniqueName("slice"), std::move(type));
+    step.slices.back() = body.b().Input(body.b().UniqueName("slice"), Matrix(std::move(type)));
     inputs.push_back(all);
   }
   const std::vector<Expr> results = each(step);
   // A node of the body gives each of them.
-  for (const Expr& result : results) body.b().Output(body.b().Op("Identity", {result}));
+  for (const Expr& result : results) {
+    const Expr given = body.b().Op("Identity", {result});
+    ValueType& type = body.b().graph().types[given.name()];
+    type = Matrix(std::move(type));
+    body.b().Output(given);
+  }
   absl::StatusOr<Attribute::Body> finished = body.Finish();
   if (!finished.ok()) {
     b.Fail(finished.status());

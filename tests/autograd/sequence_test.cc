@@ -103,8 +103,8 @@ constexpr char kOptional[] = R"(g (bool c, double[2] x, double[2] w) => (double[
   y = Mul (r, e2)
 })";
 
-// Twice fails where a loop carries a sequence: the shapes of its elements would have to be
-// kept for every iteration.
+// Twice fails where a loop carries a sequence: what it reads of it would have to be kept for
+// every iteration.
 std::vector<GraphCase> Cases() {
   return {
       {"MadeAndRead", kMadeAndRead, {{"p", Int(0)}}},
