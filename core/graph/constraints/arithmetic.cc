@@ -29,6 +29,9 @@ void CheckGemm(Subject& s) {
 // A scale for the whole tensor, for each slice of an axis, or for each block of it.
 void CheckQuantize(Subject& s) {
   InRange("block_size", 0)(s);
+  for (const char* type : {"output_dtype", "precision"}) {
+    if (s.node.Int(type, 0) != 0) ElementType(type)(s);
+  }
   const int rank = s.Rank(0), scales = s.Rank(1);
   const int64_t block = s.node.Int("block_size", 0), axis = s.node.Int("axis", 1);
   const bool whole = scales == 0 || (scales == 1 && s.Dim(1, 0) == 1 && block == 0);

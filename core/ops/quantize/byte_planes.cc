@@ -12,6 +12,20 @@ namespace {
 constexpr int64_t kMostPhases = 64;
 constexpr int64_t kSmallBytes = 4096;
 
+// Rows of images are short: a call of memcpy costs as much as the copy.
+void CopyRow(const uint8_t* from, int64_t n, uint8_t* to) {
+  if (n < 32) {
+    std::memcpy(to, from, n);
+    return;
+  }
+  const auto copy = [&](int64_t at) {
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + at),
+                        _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from + at)));
+  };
+  for (int64_t i = 0; i + 32 < n; i += 32) copy(i);
+  copy(n - 32);
+}
+
 // Nothing is read beyond the last of them.
 void CopyEverySecond(const uint8_t* from, int64_t n, uint8_t* to) {
   const __m128i even = _mm_set1_epi16(0xff);
@@ -106,7 +120,7 @@ void BytePlanes::Fill(const uint8_t* image, int64_t begin, int64_t end, uint8_t 
           const uint8_t* from = channel + row * columns_.in - missing;
           uint8_t* line = plane + r * line_;
           if (columns_.stride == 1) {
-            if (first < last) std::memcpy(line + first, from + first, last - first);
+            if (first < last) CopyRow(from + first, last - first, line + first);
             continue;
           }
           if (columns_.stride == 2) {

@@ -122,10 +122,14 @@ void RunQLinear(const Prepared& prepared, const KernelCall& call) {
   if (call.outputs[0]->elements() == 0) return;
   prepared.run(call, [&](int64_t image, int64_t channel, const int32_t* sums,
                          absl::Span<const Segment> segments) {
-    T panel[kPanelColumns];
-    RequantizePanel(sums, bias == nullptr ? 0 : bias->data<int32_t>()[channel], &scales[channel],
-                    true, zero, panel);
+    const int32_t add = bias == nullptr ? 0 : bias->data<int32_t>()[channel];
     T* plane = y + (image * g.out_channels + channel) * g.window.out_elements();
+    if (segments.size() == 1 && segments[0].n == kPanelColumns) {
+      RequantizePanel(sums, add, &scales[channel], true, zero, plane + segments[0].output);
+      return;
+    }
+    T panel[kPanelColumns];
+    RequantizePanel(sums, add, &scales[channel], true, zero, panel);
     for (const Segment& s : segments) std::copy_n(panel + s.at, s.n, plane + s.output);
   });
 }

@@ -18,12 +18,20 @@ DepthwiseWeights::DepthwiseWeights(const ByteOperand& operand, const Tensor& wei
 
 void DepthwiseWeights::Sum(const uint8_t* at, const int64_t* offsets, uint8_t flip, int32_t start,
                            int32_t* sums) const {
-  const __m128i flips = _mm_set1_epi8(static_cast<char>(flip));
+  if (flip == 0) return SumFlipped<false>(at, offsets, start, sums);
+  SumFlipped<true>(at, offsets, start, sums);
+}
+
+template <bool kFlip>
+void DepthwiseWeights::SumFlipped(const uint8_t* at, const int64_t* offsets, int32_t start,
+                                  int32_t* sums) const {
+  const __m128i flips = _mm_set1_epi8(static_cast<char>(0x80));
   __m256i sum[4];
   for (__m256i& s : sum) s = _mm256_set1_epi32(start);
   const auto count = static_cast<int64_t>(pairs_.size());
   const auto load = [&](const uint8_t* from) {
-    return _mm_xor_si128(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)), flips);
+    const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
+    return kFlip ? _mm_xor_si128(bytes, flips) : bytes;
   };
   for (int64_t p = 0; p < count; ++p) {
     const __m256i weights = _mm256_set1_epi32(pairs_[p]);

@@ -24,6 +24,9 @@ class DepthwiseWeights {
            int32_t* sums) const;
 
  private:
+  template <bool kFlip>
+  void SumFlipped(const uint8_t* at, const int64_t* offsets, int32_t start, int32_t* sums) const;
+
   std::vector<int32_t> pairs_;  // of 16 bits each
   bool even_;                   // the last pair is one
 };

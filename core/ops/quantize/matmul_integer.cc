@@ -258,9 +258,11 @@ void RunQLinear(const Product& product, const KernelCall& call) {
                 for (int64_t c = 0; c < (b_count == 1 ? 1 : n); ++c) {
                   scales[c] = a_scale * b_scales[EntryOf(line + c, b_count)] / y_scale;
                 }
+                T* to = y + (p * plan.m + row) * plan.n + column;
                 T panel[kPanelColumns];
-                RequantizePanel(sums, 0, scales, b_count == 1, zero, panel);
-                std::copy_n(panel, n, y + (p * plan.m + row) * plan.n + column);
+                const bool whole = n == kPanelColumns;
+                RequantizePanel(sums, 0, scales, b_count == 1, zero, whole ? to : panel);
+                if (!whole) std::copy_n(panel, n, to);
               });
 }
 
