@@ -15,7 +15,6 @@
 #include "core/graph/patterns/recognise.h"
 #include "core/graph/verify.h"
 #include "training_info/expand_calls.h"
-#include "training_info/expand_calls.h"
 #include "training_info/export.h"
 #include "training_info/library.h"
 
