@@ -18,6 +18,8 @@ void RegisterGradientFunctions(FunctionLibrary& library) {
   RegisterRnnFunctions(library);
   RegisterLossFunctions(library);
   RegisterIndexFunctions(library);
+  RegisterEinsumFunctions(library);
+  RegisterDetFunctions(library);
 }
 
 Expr FailAt(GraphBuilder& b, const Node& node, const std::string& message) {

@@ -27,6 +27,8 @@ void RegisterAttentionFunctions(FunctionLibrary& library);
 void RegisterRnnFunctions(FunctionLibrary& library);
 void RegisterLossFunctions(FunctionLibrary& library);
 void RegisterIndexFunctions(FunctionLibrary& library);
+void RegisterEinsumFunctions(FunctionLibrary& library);
+void RegisterDetFunctions(FunctionLibrary& library);
 
 // --- Calls and shapes (functions.cc) ---
 

@@ -29,6 +29,9 @@ std::vector<OpCase> MlCases();
 // All of these.
 std::vector<OpCase> OpCases();
 
+// Operators whose schemas or bodies leave double out, so that differences are taken in float.
+std::vector<OpCase> SingleCases();
+
 // Real numbers to real numbers without a rule: roundings, reductions of scatters, gradients.
 std::vector<OpCase> UnruledCases();
 // Those and everything else that is computed but not differentiated.

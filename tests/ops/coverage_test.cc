@@ -23,7 +23,6 @@ bool OnValues(const std::string& op) {
 const std::map<std::string, std::string>& NotYet() {
   static const auto* const reasons = new std::map<std::string, std::string>{
       {"Constant", "has no inputs"},
-      {"CumProd", "no rule yet; needs care at zeros"},
       {"Adagrad", "a step of an optimizer, never inside a loss"},
       {"Adam", "a step of an optimizer, never inside a loss"},
       {"Momentum", "a step of an optimizer, never inside a loss"},

@@ -287,7 +287,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Family{"Index", IndexCases}, Family{"MatMul", MatMulCases},
                     Family{"Conv", ConvCases}, Family{"Pool", PoolCases}, Family{"Norm", NormCases},
                     Family{"Attention", AttentionCases}, Family{"Rnn", RnnCases},
-                    Family{"Loss", LossCases}, Family{"Forward", ForwardCases}),
+                    Family{"Loss", LossCases}, Family{"Signal", SignalCases},
+                    Family{"Forward", ForwardCases}),
     [](const auto& info) { return std::string(info.param.name); });
 
 class GradientKernelTest : public testing::TestWithParam<Family> {};
@@ -303,8 +304,9 @@ TEST_P(GradientKernelTest, AgreesWithTheReference) {
 INSTANTIATE_TEST_SUITE_P(Ops, GradientKernelTest,
                          testing::Values(Family{"Elementwise", ElementwiseCases},
                                          Family{"Activation", ActivationCases},
-                                         Family{"Index", IndexCases}, Family{"Conv", ConvCases},
-                                         Family{"Pool", PoolCases}, Family{"Norm", NormCases},
+                                         Family{"Index", IndexCases}, Family{"MatMul", MatMulCases},
+                                         Family{"Conv", ConvCases}, Family{"Pool", PoolCases},
+                                         Family{"Norm", NormCases},
                                          Family{"Attention", AttentionCases},
                                          Family{"Rnn", RnnCases}, Family{"Loss", LossCases}),
                          [](const auto& info) { return std::string(info.param.name); });

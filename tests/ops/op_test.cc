@@ -24,7 +24,6 @@ namespace {
 // Operator or row -> why it cannot pass yet.
 const std::map<std::string, std::string>& KnownFailures() {
   static const auto* const failures = new std::map<std::string, std::string>{
-      {"Einsum", "no kernel; its rule is in place"},
       {"MaxUnpool", "no kernel; its rule is in place"},
   };
   return *failures;

@@ -257,6 +257,7 @@ void RegisterIndexKernels(KernelTable& table) {
   table.Add("GatherElements", {"reference", 11, MakeGatherElements, "all but packed"});
   table.Add("GatherND", {"reference", 11, MakeGatherND, "all but packed"});
   RegisterScatterKernels(table);
+  RegisterTensorScatterKernels(table);
   RegisterGatherGradKernels(table);
   RegisterSelectKernels(table);
   RegisterSortKernels(table);

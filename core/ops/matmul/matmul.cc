@@ -295,6 +295,7 @@ void RegisterMatMulKernels(KernelTable& table) {
             {"eigen", 1, Adapt(FirstOf(MakeDnnlMatMul, MakePlainMatMul), product), kTypes});
   table.Add("Gemm", {"onednn", 1, MakeDnnlGemm, "float"});
   table.Add("Gemm", {"eigen", 1, Adapt(FirstOf(MakeDnnlGemm, MakePlainGemm), gemm), kTypes});
+  RegisterDetKernels(table);
 }
 
 }  // namespace onward
