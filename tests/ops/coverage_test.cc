@@ -40,6 +40,146 @@ const std::map<std::string, std::string>& NoRow() {
   return *reasons;
 }
 
+// Operators that the standard's schemas tag differentiable: they have an input with the tag.
+const std::set<std::string>& Tagged() {
+  static const auto* const operators = new std::set<std::string>{"Abs",
+                                                                 "Acos",
+                                                                 "Acosh",
+                                                                 "Add",
+                                                                 "Asin",
+                                                                 "Asinh",
+                                                                 "Atan",
+                                                                 "Atanh",
+                                                                 "AveragePool",
+                                                                 "BatchNormalization",
+                                                                 "Cast",
+                                                                 "CastLike",
+                                                                 "CausalConvWithState",
+                                                                 "Celu",
+                                                                 "CenterCropPad",
+                                                                 "Clip",
+                                                                 "Col2Im",
+                                                                 "Compress",
+                                                                 "Concat",
+                                                                 "Conv",
+                                                                 "ConvTranspose",
+                                                                 "Cos",
+                                                                 "Cosh",
+                                                                 "CumProd",
+                                                                 "CumSum",
+                                                                 "DepthToSpace",
+                                                                 "Det",
+                                                                 "Div",
+                                                                 "Dropout",
+                                                                 "Einsum",
+                                                                 "Elu",
+                                                                 "Erf",
+                                                                 "Exp",
+                                                                 "Expand",
+                                                                 "Flatten",
+                                                                 "GRU",
+                                                                 "Gather",
+                                                                 "GatherElements",
+                                                                 "GatherND",
+                                                                 "Gelu",
+                                                                 "Gemm",
+                                                                 "GlobalAveragePool",
+                                                                 "GlobalLpPool",
+                                                                 "GlobalMaxPool",
+                                                                 "GridSample",
+                                                                 "GroupNormalization",
+                                                                 "HardSigmoid",
+                                                                 "HardSwish",
+                                                                 "Hardmax",
+                                                                 "Identity",
+                                                                 "InstanceNormalization",
+                                                                 "LRN",
+                                                                 "LSTM",
+                                                                 "LeakyRelu",
+                                                                 "LinearAttention",
+                                                                 "Log",
+                                                                 "LogSoftmax",
+                                                                 "LpNormalization",
+                                                                 "LpPool",
+                                                                 "MatMul",
+                                                                 "Max",
+                                                                 "MaxPool",
+                                                                 "MaxRoiPool",
+                                                                 "MaxUnpool",
+                                                                 "Mean",
+                                                                 "MeanVarianceNormalization",
+                                                                 "Min",
+                                                                 "Mish",
+                                                                 "Mod",
+                                                                 "Mul",
+                                                                 "Neg",
+                                                                 "NegativeLogLikelihoodLoss",
+                                                                 "PRelu",
+                                                                 "Pad",
+                                                                 "Pow",
+                                                                 "RNN",
+                                                                 "Reciprocal",
+                                                                 "ReduceL1",
+                                                                 "ReduceL2",
+                                                                 "ReduceLogSum",
+                                                                 "ReduceLogSumExp",
+                                                                 "ReduceMax",
+                                                                 "ReduceMean",
+                                                                 "ReduceMin",
+                                                                 "ReduceProd",
+                                                                 "ReduceSum",
+                                                                 "ReduceSumSquare",
+                                                                 "Relu",
+                                                                 "Reshape",
+                                                                 "Resize",
+                                                                 "Scatter",
+                                                                 "ScatterElements",
+                                                                 "ScatterND",
+                                                                 "Selu",
+                                                                 "Shrink",
+                                                                 "Sigmoid",
+                                                                 "Sin",
+                                                                 "Sinh",
+                                                                 "Slice",
+                                                                 "Softmax",
+                                                                 "SoftmaxCrossEntropyLoss",
+                                                                 "Softplus",
+                                                                 "Softsign",
+                                                                 "SpaceToDepth",
+                                                                 "Split",
+                                                                 "Sqrt",
+                                                                 "Squeeze",
+                                                                 "Sub",
+                                                                 "Sum",
+                                                                 "SwiGLU",
+                                                                 "Swish",
+                                                                 "Tan",
+                                                                 "Tanh",
+                                                                 "TensorScatter",
+                                                                 "ThresholdedRelu",
+                                                                 "Tile",
+                                                                 "TopK",
+                                                                 "Transpose",
+                                                                 "Trilu",
+                                                                 "Unsqueeze",
+                                                                 "Where"};
+  return *operators;
+}
+
+// Tagged operator -> why it is not differentiated, or has no row.
+const std::map<std::string, std::string>& Pending() {
+  static const auto* const reasons = new std::map<std::string, std::string>{
+      {"Col2Im", "of the image family"},
+      {"GridSample", "of the image family"},
+      {"MaxRoiPool", "of the image family"},
+      {"MaxUnpool", "of the image family"},
+      {"Resize", "of the image family"},
+      {"Scatter", "ended with opset 11: files that use it are raised to ScatterElements"},
+      {"Cast", "its rule is CastLike's"},
+  };
+  return *reasons;
+}
+
 bool HasBody(const std::string& op, const std::string& domain) {
   if (domain == kOnwardDomain) {
     const FunctionDef* def = DefaultEnvironment().functions().Find(op);
@@ -89,6 +229,21 @@ TEST(Coverage, EveryRuleHasARow) {
     if (entry.rule == nullptr) continue;
     EXPECT_NE(checked.contains(key.second), NoRow().contains(key.second)) << key.second;
   }
+}
+
+TEST(Coverage, EveryTaggedOperatorIsDifferentiated) {
+  std::set<std::string> checked;
+  for (const OpCase& c : OpCases()) checked.insert(c.op);
+  for (const OpCase& c : SingleCases()) checked.insert(c.op);
+  for (const std::string& op : Tagged()) {
+    if (Pending().contains(op)) continue;
+    const RuleTable::Entry* entry = DefaultEnvironment().rules().Find(op, "");
+    EXPECT_TRUE(entry != nullptr || HasBody(op, "") || checked.contains(op))
+        << op << " has neither a rule nor a body";
+    const bool zero = entry != nullptr && entry->rule == nullptr;
+    EXPECT_TRUE(checked.contains(op) || zero) << op << " has no row";
+  }
+  for (const auto& [op, reason] : Pending()) EXPECT_TRUE(Tagged().contains(op)) << op;
 }
 
 TEST(Coverage, RowsHaveNamesOfTheirOwn) {
