@@ -24,6 +24,8 @@ void RegisterGradientFunctions(FunctionLibrary& library) {
   RegisterRoiFunctions(library);
   RegisterMlFunctions(library);
   RegisterSequenceFunctions(library);
+  RegisterEinsumFunctions(library);
+  RegisterDetFunctions(library);
 }
 
 Expr FailAt(GraphBuilder& b, const Node& node, const std::string& message) {

@@ -33,6 +33,8 @@ void RegisterDeformFunctions(FunctionLibrary& library);
 void RegisterRoiFunctions(FunctionLibrary& library);
 void RegisterMlFunctions(FunctionLibrary& library);  // bodies for ai.onnx.ml
 void RegisterSequenceFunctions(FunctionLibrary& library);
+void RegisterEinsumFunctions(FunctionLibrary& library);
+void RegisterDetFunctions(FunctionLibrary& library);
 
 // --- Calls and shapes (functions.cc) ---
 

@@ -116,6 +116,16 @@ Expr DimVector(const Expr& x, int64_t axis) {
   return ShapeOf(x, axis, axis + 1);
 }
 
+Expr DimScalar(const Expr& x, int64_t axis) {
+  const int64_t known = x.dim(static_cast<int>(axis));
+  return known >= 0 ? x.builder().Int(known) : Squeeze(DimVector(x, axis), {0});
+}
+
+Expr CountTo(const Expr& n) {
+  GraphBuilder& b = n.builder();
+  return b.Op("Range", {b.Int(0), n, b.Int(1)});
+}
+
 Expr JoinVectors(GraphBuilder& b, const std::vector<Expr>& parts) {
   if (parts.size() == 1) return parts[0];
   std::vector<int64_t> values;

@@ -19,6 +19,10 @@ Expr WithShapeOf(const Expr& e, const Expr& like);
 Expr ShapeVector(const Expr& x);
 // Dimension `axis` (negative from the end) as a one-element vector.
 Expr DimVector(const Expr& x, int64_t axis);
+// The same as a scalar.
+Expr DimScalar(const Expr& x, int64_t axis);
+// 0, 1, .. below n, an int64 scalar.
+Expr CountTo(const Expr& n);
 // Joins int64 vectors; a constant where all of them are.
 Expr JoinVectors(GraphBuilder& b, const std::vector<Expr>& parts);
 

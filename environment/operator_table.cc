@@ -63,7 +63,7 @@ void AddKernels(const KernelTable& kernels, KnownByName* known) {
 void AddFunctions(const FunctionLibrary& functions, KnownByName* known) {
   for (const auto& [key, def] : functions.all()) {
     const bool body = def.body || def.function != nullptr;
-    if (key.domain.empty() || !body) continue;
+    if (!body) continue;
     (*known)[{key.domain, key.name}].has_body = true;
   }
 }

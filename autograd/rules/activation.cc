@@ -56,10 +56,10 @@ Grads HardSigmoidVjp(const Vjp& v) {
 }
 
 // y = x * max(0, min(1, x/6 + 1/2))
-// dx = 0 where x <= -3, dy where x > 3, else dy * (x/3 + 1/2)
+// dx = 0 where x <= -3, dy where x >= 3, else dy * (x/3 + 1/2)
 Grads HardSwishVjp(const Vjp& v) {
   Expr middle = v.dy() * (v.x() * (1.0 / 3) + 0.5);
-  Expr right = Where(Greater(v.x(), v.b().Scalar(3, v.x())), v.dy(), middle);
+  Expr right = Where(GreaterOrEqual(v.x(), v.b().Scalar(3, v.x())), v.dy(), middle);
   return {ZeroUnless(Greater(v.x(), v.b().Scalar(-3, v.x())), right)};
 }
 

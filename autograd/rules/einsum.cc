@@ -1,114 +1,103 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "autograd/rules/einsum.h"
 
-#include <algorithm>
-#include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_replace.h"
-#include "absl/strings/str_split.h"
-#include "absl/strings/strip.h"
+#include "autograd/einsum_equation.h"
 #include "autograd/shape_expr.h"
-#include "core/base/status.h"
 
 namespace onward {
 namespace {
 
-constexpr absl::string_view kEllipsis = "...";
-
-// The subscripts of one operand or of the result.
-struct Term {
-  bool ellipsis = false;  // in front of the letters
-  std::string letters;
-  std::string ToString() const { return absl::StrCat(ellipsis ? kEllipsis : "", letters); }
-};
-
-struct Equation {
-  std::vector<Term> inputs;
-  Term output;
-};
-
-absl::StatusOr<Term> ParseTerm(absl::string_view text) {
-  Term term;
-  term.ellipsis = absl::ConsumePrefix(&text, kEllipsis);
-  term.letters = std::string(text);
-  if (absl::StrContains(text, '.')) {
-    return absl::UnimplementedError("no gradient for an ellipsis that is not in front");
-  }
-  for (size_t i = 0; i < text.size(); ++i) {
-    if (absl::StrContains(text.substr(i + 1), text[i])) {
-      return absl::UnimplementedError(absl::StrCat("no gradient for the diagonal '", text, "'"));
-    }
-  }
-  return term;
+bool Has(std::string_view letters, char letter) {
+  return letters.find(letter) != std::string_view::npos;
 }
 
-// Without "->" the result has the letters that occur once, in alphabetical
-// order, after the ellipsis.
-Term ImplicitOutput(const std::vector<Term>& inputs) {
-  Term output;
-  std::map<char, int> uses;
-  for (const Term& term : inputs) {
-    output.ellipsis |= term.ellipsis;
-    for (char letter : term.letters) ++uses[letter];
+// A letter that is not used.
+std::optional<char> FreshLetter(std::string_view used) {
+  for (const char c : std::string_view("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")) {
+    if (!Has(used, c)) return c;
   }
-  for (const auto& [letter, count] : uses) {
-    if (count == 1) output.letters.push_back(letter);
-  }
-  return output;
+  return std::nullopt;
 }
 
-absl::StatusOr<Equation> ParseEquation(const std::string& text) {
-  const std::string plain = absl::StrReplaceAll(text, {{" ", ""}});
-  const std::vector<absl::string_view> sides = absl::StrSplit(plain, absl::MaxSplits("->", 1));
-  Equation equation;
-  for (absl::string_view part : absl::StrSplit(sides[0], ',')) {
-    ONWARD_ASSIGN_OR_RETURN(Term term, ParseTerm(part));
+// The identity matrix as large as `axis` of x, in the type of `like`.
+Expr Identity(const Expr& x, int64_t axis, const Expr& like) {
+  Expr i = CountTo(DimScalar(x, axis));
+  return CastLike(Equal(Unsqueeze(i, {1}), Unsqueeze(i, {0})), like);
+}
+
+// An Einsum that is being put together.
+struct Sum {
+  std::vector<Expr> operands;
+  EinsumEquation equation;
+
+  void Add(const Expr& operand, std::string term) {
+    operands.push_back(operand);
     equation.inputs.push_back(std::move(term));
   }
-  if (sides.size() == 1) {
-    equation.output = ImplicitOutput(equation.inputs);
-  } else {
-    ONWARD_ASSIGN_OR_RETURN(equation.output, ParseTerm(sides[1]));
+  std::string letters() const { return absl::StrJoin(equation.inputs, ""); }
+};
+
+// The term with each letter once; the sum gets the identity matrices that say which were one.
+std::optional<std::string> SplitDiagonals(const Vjp& v, int input, const std::string& term,
+                                          Sum* sum) {
+  std::string single;
+  for (size_t k = 0; k < term.size(); ++k) {
+    if (!Has(single, term[k])) {
+      single.push_back(term[k]);
+      continue;
+    }
+    const std::optional<char> fresh = FreshLetter(absl::StrCat(sum->letters(), term, single));
+    if (!fresh) return std::nullopt;
+    sum->Add(Identity(v.x(input), AxisOfTerm(term, k), v.dy()), std::string{term[k], *fresh});
+    single.push_back(*fresh);
   }
-  return equation;
+  return single;
 }
 
-Expr InputGrad(const Vjp& v, const Equation& equation, int input) {
-  const Term& wanted = equation.inputs[input];
-  std::vector<Expr> operands = {v.dy()};
-  std::vector<std::string> terms = {equation.output.ToString()};
-  std::string present = equation.output.letters;
-  bool ellipsis = equation.output.ellipsis;
+Expr InputGrad(const Vjp& v, const EinsumEquation& equation, int input) {
+  Sum sum;
+  sum.Add(v.dy(), equation.output);
   for (int i = 0; i < v.inputs(); ++i) {
-    if (i == input) continue;
-    operands.push_back(v.x(i));
-    terms.push_back(equation.inputs[i].ToString());
-    absl::StrAppend(&present, equation.inputs[i].letters);
-    ellipsis |= equation.inputs[i].ellipsis;
+    if (i != input) sum.Add(v.x(i), equation.inputs[i]);
   }
-  // Letters that only x_i has were summed over: the gradient is constant there.
-  Term found;
-  found.ellipsis = ellipsis;
+  const std::optional<std::string> wanted = SplitDiagonals(v, input, equation.inputs[input], &sum);
+  if (!wanted) return v.b().Fail(absl::UnimplementedError("the equation uses every letter"));
+  const std::string present = sum.letters();
+  // What only x_i has was summed over: the gradient is constant there. Axes of an ellipsis that
+  // x_i does not have come first, and the engine sums them.
+  std::string& found = sum.equation.output;
+  if (Has(present, kEllipsis) && !Has(*wanted, kEllipsis)) found.push_back(kEllipsis);
   std::vector<int64_t> constant_axes;
-  for (size_t k = 0; k < wanted.letters.size(); ++k) {
-    if (absl::StrContains(present, wanted.letters[k])) {
-      found.letters.push_back(wanted.letters[k]);
+  const int64_t rank = v.x(input).rank();
+  for (size_t k = 0; k < wanted->size(); ++k) {
+    if (Has(present, (*wanted)[k])) {
+      found.push_back((*wanted)[k]);
+    } else if ((*wanted)[k] != kEllipsis) {
+      const int64_t axis = AxisOfTerm(*wanted, k);
+      constant_axes.push_back(!found.empty() && found[0] == kEllipsis && !Has(*wanted, kEllipsis)
+                                  ? axis - static_cast<int64_t>(wanted->size())
+                                  : axis);
+    } else if (rank < 0) {
+      return v.b().Fail(absl::UnimplementedError(
+          "an ellipsis that the result does not have needs the rank of the operand"));
     } else {
-      constant_axes.push_back(static_cast<int64_t>(k) -
-                              static_cast<int64_t>(wanted.letters.size()));
+      const int64_t covered = rank - static_cast<int64_t>(wanted->size()) + 1;
+      for (int64_t i = 0; i < covered; ++i) {
+        constant_axes.push_back(static_cast<int64_t>(k) + i);
+      }
     }
   }
-  const std::string equation_text = absl::StrCat(absl::StrJoin(terms, ","), "->", found.ToString());
-  Expr dx = operands.size() == 1 && terms[0] == found.ToString()
-                ? v.dy()
-                : v.b().Op("Einsum", std::move(operands), {{"equation", equation_text}});
+  const bool same = sum.operands.size() == 1 && sum.equation.inputs[0] == found;
+  Expr dx =
+      same ? v.dy() : v.b().Op("Einsum", sum.operands, {{"equation", sum.equation.ToString()}});
   if (constant_axes.empty()) return dx;
   // Expand keeps broadcast ellipsis dimensions, which the engine sums.
   return Expand(Unsqueeze(dx, std::move(constant_axes)), ShapeVector(v.x(input)));
@@ -117,7 +106,7 @@ Expr InputGrad(const Vjp& v, const Equation& equation, int input) {
 }  // namespace
 
 Grads EinsumVjp(const Vjp& v) {
-  absl::StatusOr<Equation> equation = ParseEquation(v.node().String("equation", ""));
+  const absl::StatusOr<EinsumEquation> equation = ParseEinsum(v.node().String("equation", ""));
   if (!equation.ok()) return {v.b().Fail(equation.status())};
   if (static_cast<int>(equation->inputs.size()) != v.inputs()) {
     return {v.b().Fail(absl::InvalidArgumentError(absl::StrCat(

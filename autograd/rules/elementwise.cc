@@ -168,7 +168,7 @@ Grads WhereVjp(const Vjp& v) {
 }
 
 // y = min(max(x, lo), hi);  dx = dy where lo <= x <= hi, that is where y = x
-//   dlo = dy where x < lo, dhi = dy where x > hi (for lo <= hi)
+//   dlo = dy where x < lo < hi, dhi = dy where x > hi or lo > hi
 Grads ClipVjp(const Vjp& v) {
   Grads grads(v.inputs());
   if (v.needs(0)) {
@@ -176,8 +176,15 @@ Grads ClipVjp(const Vjp& v) {
                    ? v.b().Op("ClipGrad", {v.dy(), v.x(0), v.y()}, {}, kOnwardDomain)
                    : ZeroUnless(Equal(v.x(0), v.y()), v.dy());
   }
-  if (v.has_x(1) && v.needs(1)) grads[1] = ZeroUnless(Less(v.x(0), v.x(1)), v.dy());
-  if (v.has_x(2) && v.needs(2)) grads[2] = ZeroUnless(Greater(v.x(0), v.x(2)), v.dy());
+  const bool both = v.has_x(1) && v.has_x(2);
+  if (v.has_x(1) && v.needs(1)) {
+    Expr below = Less(v.x(0), v.x(1));
+    grads[1] = ZeroUnless(both ? And(below, Less(v.x(1), v.x(2))) : below, v.dy());
+  }
+  if (v.has_x(2) && v.needs(2)) {
+    Expr above = Greater(v.x(0), v.x(2));
+    grads[2] = ZeroUnless(both ? Or(above, Greater(v.x(1), v.x(2))) : above, v.dy());
+  }
   return grads;
 }
 

@@ -2,11 +2,9 @@
 // Gradient rules of operators that pick or place elements by index. What was
 // read more than once collects the gradients of all its copies.
 #include <optional>
-#include <string>
 
-#include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "autograd/rule.h"
+#include "autograd/rules/scatter.h"
 #include "autograd/shape_expr.h"
 
 namespace onward {
@@ -43,33 +41,6 @@ Grads GatherNDVjp(const Vjp& v) {
       v.b().Op("ScatterND", {FullLike(v.x(0), 0), v.x(1), v.dy()}, {{"reduction", "add"}}),
       v.x(0))};
 }
-
-// y = data with updates placed (none) or added (add) at indices
-//   none: ddata = dy with zeros at indices;  add: ddata = dy
-//   dupdates = dy at indices
-Grads ScatterVjp(const Vjp& v, std::string_view scatter, std::string_view gather,
-                 const Attributes& axis) {
-  const std::string reduction = v.node().String("reduction", "none");
-  if (reduction != "none" && reduction != "add") {
-    return {v.b().Fail(absl::UnimplementedError(
-        absl::StrCat("no gradient for reduction='", reduction, "'; none and add have one")))};
-  }
-  Grads grads(3);
-  if (v.needs(0)) {
-    grads[0] =
-        reduction == "add"
-            ? v.dy()
-            : WithShapeOf(v.b().Op(scatter, {v.dy(), v.x(1), FullLike(v.x(2), 0)}, axis), v.x(0));
-  }
-  if (v.needs(2)) grads[2] = WithShapeOf(v.b().Op(gather, {v.dy(), v.x(1)}, axis), v.x(2));
-  return grads;
-}
-
-Grads ScatterElementsVjp(const Vjp& v) {
-  return ScatterVjp(v, "ScatterElements", "GatherElements", {{"axis", v.attr("axis", 0)}});
-}
-
-Grads ScatterNDVjp(const Vjp& v) { return ScatterVjp(v, "ScatterND", "GatherND", {}); }
 
 // y = on at indices, off elsewhere;  dvalues = [sum of dy elsewhere, sum of dy
 // at indices]
@@ -114,6 +85,7 @@ void RegisterIndexRules(RuleTable& table) {
   table.Add("GatherND", GatherNDVjp);
   table.Add("ScatterElements", ScatterElementsVjp);
   table.Add("ScatterND", ScatterNDVjp);
+  table.Add("TensorScatter", TensorScatterVjp);
   table.Add("OneHot", OneHotVjp);
   table.Add("TopK", TopKVjp);
   table.Add("Compress", CompressVjp);

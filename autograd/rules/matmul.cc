@@ -113,12 +113,16 @@ Grads GemmVjp(const Vjp& v) {
   return grads;
 }
 
+// y = det(x);  dx = dy * cofactors(x), that is dy * y * x^-T where x can be inverted
+Grads DetVjp(const Vjp& v) { return {v.b().Op("DetGrad", {v.dy(), v.x()}, {}, kOnwardDomain)}; }
+
 }  // namespace
 
 void RegisterMatMulRules(RuleTable& table) {
   table.Add("MatMul", MatMulVjp);
   table.Add("Gemm", GemmVjp);
   table.Add("Einsum", EinsumVjp);
+  table.Add("Det", DetVjp);
 }
 
 }  // namespace onward

@@ -7,13 +7,6 @@
 namespace onward {
 namespace {
 
-// The spatial axes of x; fails where its rank is not known.
-std::vector<int64_t> SpatialAxes(const Vjp& v) {
-  const int rank = v.x().rank();
-  if (rank < 0) FailAt(v.b(), v.node(), "the rank of X is not known; declare the input's shape");
-  return AxesRange(2, rank);
-}
-
 // y = max over windows of x; a window's gradient goes to its first largest element
 Grads MaxPoolVjp(const Vjp& v) {
   return {v.b().Op("MaxPoolGrad", {v.dy(), v.x()}, v.node().attributes, kOnwardDomain)};
@@ -29,11 +22,14 @@ Grads GlobalAveragePoolVjp(const Vjp& v) {
   return {v.b().Op("GlobalAveragePoolGrad", {v.dy(), v.x()}, {}, kOnwardDomain)};
 }
 
-// y = max over the spatial axes of x;  dx = dy * m / sum(m), m = (x == y):
-// equal largest elements share the gradient, as for ReduceMax
+// y = max over the spatial axes of x;  dx = dy at the first largest element, as for MaxPool
 Grads GlobalMaxPoolVjp(const Vjp& v) {
-  Expr largest = CastLike(Equal(v.x(), v.y()), v.x());
-  return {v.dy() * largest / ReduceSum(largest, SpatialAxes(v))};
+  GraphBuilder& b = v.b();
+  Expr planes = ReshapeTo(v.x(), {DimOf(v.x(), 0), DimOf(v.x(), 1), Rest()});
+  Expr first = b.Op("ArgMax", {planes}, {{"axis", 2}});
+  Expr dy = ReshapeTo(v.dy(), {DimOf(v.x(), 0), DimOf(v.x(), 1), Fixed(1)});
+  Expr dx = b.Op("ScatterElements", {FullLike(planes, 0), first, dy}, {{"axis", 2}});
+  return {WithShapeOf(ReshapeLike(dx, v.x()), v.x())};
 }
 
 // d|x|^p / dx / p = |x|^(p-1) * sign(x)

@@ -101,6 +101,28 @@ Grads CumSumVjp(const Vjp& v) {
       {{"exclusive", v.attr("exclusive", 0)}, {"reverse", v.attr("reverse", 0) != 0 ? 0 : 1}})};
 }
 
+// y_i = product of x_j for j <= i (exclusive: j < i);  dx_j = sum over i of dy_i times the
+// product of the others. Up to the first zero that is the sum of dy_i * y_i over x_j; at the
+// first zero, the same up to the second one with 1 in its place; behind it, 0.
+Grads CumProdVjp(const Vjp& v) {
+  GraphBuilder& b = v.b();
+  const int64_t exclusive = v.attr("exclusive", 0), reverse = v.attr("reverse", 0);
+  const auto cumulate = [&](const char* op, const Expr& e, int64_t without, int64_t from_end) {
+    return b.Op(op, {e, v.x(1)}, {{"exclusive", without}, {"reverse", from_end}});
+  };
+  Expr is_zero = Equal(v.x(0), b.Scalar(0, v.x(0)));
+  Expr safe = Where(is_zero, b.Scalar(1, v.x(0)), v.x(0));
+  Expr zero = Cast(is_zero, DType::kInt64);
+  Expr zeros = cumulate("CumSum", zero, exclusive, reverse);
+  Expr term = v.dy() * cumulate("CumProd", safe, exclusive, reverse);
+  const auto sum_where = [&](int64_t count) {
+    Expr wanted = ZeroUnless(Equal(zeros, b.Int(count)), term);
+    return cumulate("CumSum", wanted, exclusive, reverse != 0 ? 0 : 1);
+  };
+  Expr first = Equal(cumulate("CumSum", zero, 1, reverse), b.Int(0));
+  return {Where(is_zero, ZeroUnless(first, sum_where(1)), sum_where(0) / safe)};
+}
+
 }  // namespace
 
 void RegisterReduceRules(RuleTable& table) {
@@ -115,6 +137,7 @@ void RegisterReduceRules(RuleTable& table) {
   table.Add("ReduceLogSumExp", ReduceLogSumExpVjp);
   table.Add("ReduceSumSquare", ReduceSumSquareVjp);
   table.Add("CumSum", CumSumVjp);
+  table.Add("CumProd", CumProdVjp);
   table.AddZero("ArgMax");
   table.AddZero("ArgMin");
 }

@@ -173,7 +173,13 @@ class OnnxOperators : public OperatorSet {
     const onnx::OpSchema* schema = FindSchema(node, opsets);
     if (schema == nullptr) return types;
     const ScalarInputs scalars(node.Is("Range") ? inputs : absl::Span<const InputFact>());
-    NodeContext context(node, node.Is("Range") ? scalars.facts() : inputs);
+    // Without the attribute onnx infers two sides, where its schema says one.
+    std::optional<Node> completed;
+    if (node.Is("STFT") && !node.Has("onesided")) {
+      completed = node;
+      completed->attributes["onesided"] = 1;
+    }
+    NodeContext context(completed ? *completed : node, node.Is("Range") ? scalars.facts() : inputs);
     try {
       schema->GetTypeAndShapeInferenceFunction()(context);
     } catch (const std::exception& e) {
@@ -217,12 +223,13 @@ class OnnxOperators : public OperatorSet {
     }
     const bool ours = node.domain == kOnwardDomain;  // a call of its own that has none is an error
     if (def != nullptr && (def->body || ours)) {
-      ONWARD_ASSIGN_OR_RETURN(Graph body,
-                              library_->Instantiate(node, inputs, this, BodyOpset(opsets)));
-      return Function{std::move(body), {}, {}};
+      return LibraryBody(node, inputs, opsets);
     }
     const onnx::OpSchema* schema = FindSchema(node, opsets);
     if (schema == nullptr) return std::optional<Function>();
+    if (StandardBody(node) && !schema->HasFunction() && !schema->HasContextDependentFunction()) {
+      return LibraryBody(node, inputs, opsets);
+    }
     try {
       return SchemaBody(*schema, node, inputs, opsets);
     } catch (const std::exception& e) {
@@ -263,6 +270,19 @@ class OnnxOperators : public OperatorSet {
   // The same, where no schema has a say.
   const FunctionDef* Own(const Node& node, const std::map<std::string, int>& opsets) const {
     return OfTheStandard(node.domain) ? nullptr : Find(node, opsets);
+  }
+
+  // Whether the library has a body for an operator of the standard, which gives none.
+  bool StandardBody(const Node& node) const {
+    return node.domain.empty() && library_ != nullptr && library_->Find(node) != nullptr;
+  }
+
+  absl::StatusOr<std::optional<Function>> LibraryBody(
+      const Node& node, absl::Span<const InputFact> inputs,
+      const std::map<std::string, int>& opsets) const {
+    ONWARD_ASSIGN_OR_RETURN(Graph body,
+                            library_->Instantiate(node, inputs, this, BodyOpset(opsets)));
+    return Function{std::move(body), {}, {}};
   }
 
   static ValueType TypeAt(absl::Span<const InputFact> inputs, size_t i) {

@@ -31,6 +31,8 @@ std::vector<OpCase> ActivationCases() {
       Case("Mish", {Real({3, 4})}),
       Case("Swish", {Real({3, 4})}),
       Case("Swish_alpha", {Real({3, 4})}, {{"alpha", 1.5}}),
+      Case("SwiGLU", {Real({3, 4}), Real({3, 4})}),
+      Case("SwiGLU_alpha", {Real({3, 4}), Real({3, 4})}, {{"alpha", 1.5}}),
       Case("Shrink", {Real({3, 4}, -2, 2, {-0.5, 0.5})}),
       Case("Shrink_attributes", {Real({3, 4}, -2, 2, {-1, 1})}, {{"lambd", 1.0}, {"bias", 0.3}}),
   };

@@ -31,6 +31,9 @@ std::vector<OpCase> OpCases();
 // Operators of other runtimes, which have bodies and no kernels.
 std::vector<OpCase> ContribCases();
 
+// Operators whose schemas or bodies leave double out, so that differences are taken in float.
+std::vector<OpCase> SingleCases();
+
 // Quantization and small types: their rules are straight through, which no difference
 // quotient can tell, and their schemas know no double. See quantize_test.cc.
 std::vector<OpCase> QuantizeForwardCases();

@@ -82,6 +82,16 @@ TEST(Coverage, EveryRuleHasARow) {
   }
 }
 
+TEST(Coverage, EveryTaggedOperatorHasARow) {
+  std::set<std::string> checked;
+  for (const OpCase& c : OpCases()) checked.insert(c.op);
+  for (const OpCase& c : SingleCases()) checked.insert(c.op);
+  for (const OperatorRow& row : OperatorTable(DefaultEnvironment())) {
+    if (!row.differentiable || row.gradient == "zero" || row.gradient == "none") continue;
+    EXPECT_NE(checked.contains(row.name), NoRow().contains(row.name)) << row.FullName();
+  }
+}
+
 TEST(Coverage, RowsHaveNamesOfTheirOwn) {
   std::set<std::string> names;
   for (const OpCase& c : OpCases()) EXPECT_TRUE(names.insert(c.name).second) << c.name;

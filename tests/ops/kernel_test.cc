@@ -315,7 +315,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Family{"Conv", ConvCases}, Family{"Pool", PoolCases}, Family{"Norm", NormCases},
                     Family{"Attention", AttentionCases}, Family{"Rnn", RnnCases},
                     Family{"Loss", LossCases}, Family{"Image", ImageCases},
-                    Family{"Forward", ForwardCases}),
+                    Family{"Signal", SignalCases}, Family{"Forward", ForwardCases}),
     [](const auto& info) { return std::string(info.param.name); });
 
 class GradientKernelTest : public testing::TestWithParam<Family> {};
@@ -328,15 +328,14 @@ TEST_P(GradientKernelTest, AgreesWithTheReference) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Ops, GradientKernelTest,
-                         testing::Values(Family{"Elementwise", ElementwiseCases},
-                                         Family{"Activation", ActivationCases},
-                                         Family{"Index", IndexCases}, Family{"Conv", ConvCases},
-                                         Family{"Pool", PoolCases}, Family{"Norm", NormCases},
-                                         Family{"Attention", AttentionCases},
-                                         Family{"Rnn", RnnCases}, Family{"Loss", LossCases},
-                                         Family{"Image", ImageCases}),
-                         [](const auto& info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(
+    Ops, GradientKernelTest,
+    testing::Values(Family{"Elementwise", ElementwiseCases}, Family{"Activation", ActivationCases},
+                    Family{"Index", IndexCases}, Family{"MatMul", MatMulCases},
+                    Family{"Conv", ConvCases}, Family{"Pool", PoolCases}, Family{"Norm", NormCases},
+                    Family{"Attention", AttentionCases}, Family{"Rnn", RnnCases},
+                    Family{"Loss", LossCases}, Family{"Image", ImageCases}),
+    [](const auto& info) { return std::string(info.param.name); });
 
 // Operator -> why none of its kernels is compared with the reference.
 const std::map<std::string, std::string>& NotCompared() {

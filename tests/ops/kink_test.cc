@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Literal expectations where a formula alone does not say what happens: at kinks, ties,
 // halves, bounds and infinities. Rows of the operator table keep away from these.
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -19,7 +18,6 @@ namespace onward {
 namespace {
 
 using reference::Array;
-using testing::ElementsAre;
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
@@ -283,48 +281,6 @@ TEST(Literals, Kinks) { CheckLiterals(Kinks()); }
 TEST(Literals, WholeNumbers) { CheckLiterals(Whole()); }
 TEST(Literals, Ties) { CheckLiterals(Ties()); }
 TEST(Literals, Ends) { CheckLiterals(Ends()); }
-
-// The gradient by x0 of an operator at given numbers, where ones arrive.
-std::vector<double> Slope(OpCase c, const std::vector<std::vector<double>>& xs) {
-  CaseRun run(c, DType::kDouble, CaseRun::Of::kGradients);
-  for (size_t i = 0; i < xs.size(); ++i) run.Set(absl::StrCat("x", i), xs[i]);
-  for (const auto& [name, elements] : run.reals()) {
-    run.Set(name, std::vector<double>(elements, 1));
-  }
-  return *ToDoubles(run.Results()[0]);
-}
-
-// As PyTorch has them.
-TEST(Subgradients, OfBends) {
-  const auto one = [](const char* op, Attributes attributes = {}) {
-    return Case(op, {Real({3})}, std::move(attributes));
-  };
-  EXPECT_THAT(Slope(one("Relu"), {{-1, 0, 1}}), ElementsAre(0, 0, 1));
-  EXPECT_THAT(Slope(one("LeakyRelu", {{"alpha", 0.5f}}), {{-1, 0, 1}}), ElementsAre(0.5, 0.5, 1));
-  EXPECT_THAT(Slope(one("Abs"), {{-1, 0, 1}}), ElementsAre(-1, 0, 1));
-  EXPECT_THAT(Slope(one("Elu"), {{0, 0, 1}}), ElementsAre(1, 1, 1));
-  EXPECT_THAT(Slope(one("ThresholdedRelu"), {{0.5, 1, 1.5}}), ElementsAre(0, 0, 1));
-  EXPECT_THAT(Slope(one("HardSigmoid", {{"alpha", 0.5f}, {"beta", 0.5f}}), {{-1, 0, 1}}),
-              ElementsAre(0, 0.5, 0));
-  EXPECT_THAT(Slope(Case("Clip", {Real({3}), Number(-1), Number(1)}), {{-1, 0, 1}}),
-              ElementsAre(1, 1, 1));
-  EXPECT_THAT(Slope(Case("PRelu", {Real({3}), Number(0.5)}), {{-1, 0, 1}}),
-              ElementsAre(0.5, 0.5, 1));
-}
-
-TEST(Subgradients, OfTies) {
-  using List = std::vector<int64_t>;
-  EXPECT_THAT(Slope(Case("Max", {Real({3}), Real({3})}), {{1, 2, 3}, {2, 2, 2}}),
-              ElementsAre(0, 0.5, 1));
-  EXPECT_THAT(Slope(Case("Min", {Real({3}), Real({3})}), {{1, 2, 3}, {2, 2, 2}}),
-              ElementsAre(1, 0.5, 0));
-  EXPECT_THAT(Slope(Case("ReduceMax", {Real({4})}), {{1, 3, 3, 2}}), ElementsAre(0, 0.5, 0.5, 0));
-  EXPECT_THAT(Slope(Case("ReduceMin", {Real({4})}), {{1, 3, 1, 2}}), ElementsAre(0.5, 0, 0.5, 0));
-  EXPECT_THAT(Slope(Case("ReduceL1", {Real({3})}), {{-1, 0, 1}}), ElementsAre(-1, 0, 1));
-  EXPECT_THAT(
-      Slope(Case("MaxPool", {Real({1, 1, 4})}, {{"kernel_shape", List{4}}}), {{1, 3, 3, 2}}),
-      ElementsAre(0, 1, 0, 0));
-}
 
 }  // namespace
 }  // namespace onward

@@ -2,9 +2,6 @@
 // Every row of every table.
 #include <gtest/gtest.h>
 
-#include <map>
-#include <string>
-
 #include "tests/ops/cases.h"
 
 namespace onward {
@@ -21,31 +18,9 @@ std::vector<OpCase> OpCases() {
 
 namespace {
 
-// Operator or row -> why it cannot pass yet.
-const std::map<std::string, std::string>& KnownFailures() {
-  static const auto* const failures = new std::map<std::string, std::string>{
-      {"Einsum", "no kernel; its rule is in place"},
-  };
-  return *failures;
-}
-
 class OpTest : public testing::TestWithParam<OpCase> {};
 
-TEST_P(OpTest, Holds) {
-  for (const std::string& name : {GetParam().name, GetParam().op}) {
-    auto known = KnownFailures().find(name);
-    if (known != KnownFailures().end()) GTEST_SKIP() << name << ": " << known->second;
-  }
-  CheckCase(GetParam());
-}
-
-TEST(KnownFailures, NameRows) {
-  for (const auto& [name, reason] : KnownFailures()) {
-    bool found = false;
-    for (const OpCase& c : OpCases()) found |= c.name == name || c.op == name;
-    EXPECT_TRUE(found) << name;
-  }
-}
+TEST_P(OpTest, Holds) { CheckCase(GetParam()); }
 
 INSTANTIATE_TEST_SUITE_P(Ops, OpTest, testing::ValuesIn(OpCases()),
                          [](const auto& info) { return info.param.name; });

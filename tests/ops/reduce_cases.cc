@@ -15,6 +15,11 @@ std::vector<OpCase> ReduceCases() {
       Case("CumSum_exclusive", {Real({2, 5}), Int(1)}, {{"exclusive", 1}}),
       Case("CumSum_reverse", {Real({2, 5}), Int(1)}, {{"reverse", 1}}),
       Case("CumSum_both", {Real({2, 5}), Int(1)}, {{"exclusive", 1}, {"reverse", 1}}),
+      Case("CumProd", {Real({2, 4}), Int(1)}),
+      Case("CumProd_first_axis", {Real({4, 2}), Int(0)}),
+      Case("CumProd_exclusive", {Real({2, 4}), Int(-1)}, {{"exclusive", 1}}),
+      Case("CumProd_reverse", {Real({2, 4}), Int(1)}, {{"reverse", 1}}),
+      Case("CumProd_both", {Real({2, 4}), Int(1)}, {{"exclusive", 1}, {"reverse", 1}}),
   };
   for (const std::string op :
        {"ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL1", "ReduceL2",

@@ -37,6 +37,8 @@ std::vector<OpCase> MovingCases() {
       Case("DepthToSpace", {Real({1, 8, 2, 3})}, {{"blocksize", 2}}),
       Case("DepthToSpace_crd", {Real({1, 8, 2, 3})}, {{"blocksize", 2}, {"mode", "CRD"}}),
       Case("SpaceToDepth", {Real({1, 2, 4, 6})}, {{"blocksize", 2}}),
+      Case("CenterCropPad", {Real({4, 5}), Ints({2, 7})}),
+      Case("CenterCropPad_axes", {Real({3, 4, 2}), Ints({5})}, {{"axes", List{1}}}),
       Case("Trilu", {Real({3, 4})}),
       Case("Trilu_lower", {Real({2, 3, 4}), Int(1)}, {{"upper", 0}}),
       Case("Trilu_below", {Real({3, 4}), Int(-1)}),

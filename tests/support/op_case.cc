@@ -219,10 +219,11 @@ void ExpectInferredTypes(const OpCase& c, const Built& built, const std::vector<
   }
 }
 
-Gradients Derive(const Graph& graph, const std::string& y, const std::vector<std::string>& xs) {
+Gradients Derive(const Graph& graph, const std::string& y, const std::vector<std::string>& xs,
+                 const RuleTable& rules = DefaultEnvironment().rules()) {
   DifferentiateOptions options;
   options.operators = &DefaultEnvironment().operators();
-  options.rules = &DefaultEnvironment().rules();
+  options.rules = &rules;
   Gradients gradients = Must(Differentiate(graph, y, xs, options));
   gradients.graph.outputs.clear();
   for (const std::string& value : gradients.values) {
@@ -424,19 +425,23 @@ void CheckCase(const OpCase& c) {
 }
 
 CaseGraph GradientGraph(const OpCase& c, DType dtype) {
+  return GradientGraph(c, dtype, DefaultEnvironment().rules());
+}
+
+CaseGraph GradientGraph(const OpCase& c, DType dtype, const RuleTable& rules) {
   Draws draws(c.name);
   CaseGraph found;
   for (size_t i = 0; i < c.args.size(); ++i) {
     if (IsFed(c.args[i])) found.feeds[ArgName(i)] = DrawArg(c.args[i], draws);
   }
-  const Built typed = Build(c, DType::kDouble, /*unknown=*/false);
-  const std::vector<Tensor> ys = Evaluation(typed.forward, typed.ys).Run(found.feeds);
   const Built built = Build(c, dtype, /*unknown=*/false);
+  const std::vector<Tensor> ys =
+      Evaluation(built.forward, built.ys).Run(InType(found.feeds, dtype));
   for (size_t i = 0; i < ys.size(); ++i) {
     found.feeds[built.cotangents[i]] = DrawArg(Real(ys[i].shape()), draws);
   }
   found.feeds = InType(found.feeds, dtype);
-  found.graph = Derive(built.graph, built.loss, built.xs).graph;
+  found.graph = Derive(built.graph, built.loss, built.xs, rules).graph;
   return found;
 }
 

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "autograd/rule.h"
 #include "core/base/shape.h"
 #include "core/graph/graph.h"
 #include "core/tensor/tensor.h"
@@ -78,12 +79,14 @@ void PrintTo(const OpCase& c, std::ostream* out);
 //   the gradient of the gradient agrees with central differences.
 void CheckCase(const OpCase& c);
 
-// A row's gradient by all that it is differentiated by, as a graph, and what to feed it.
+// A row's gradient by all that it is differentiated by, as a graph whose outputs they are, and
+// what to feed it: c0, c1, ... are what arrives for the results.
 struct CaseGraph {
   Graph graph;
   std::map<std::string, Tensor> feeds;
 };
 CaseGraph GradientGraph(const OpCase& c, DType dtype);
+CaseGraph GradientGraph(const OpCase& c, DType dtype, const RuleTable& rules);
 
 // A row, or its gradient by all that it is differentiated by, run again and again with
 // other numbers.

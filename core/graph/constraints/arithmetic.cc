@@ -94,17 +94,19 @@ void CheckConstantOfShape(Subject& s) {
 // "ij,jk->ik": letters, at most one "->", and dots in threes.
 void CheckEinsum(Subject& s) {
   const std::string equation = s.node.String("equation", "");
-  size_t terms = 1, arrows = 0;
+  size_t terms = 1, arrows = 0, ellipses = 0;  // the last ones of a term
   for (size_t i = 0; i < equation.size(); ++i) {
     const char c = equation[i];
     const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
     if (letter || c == ' ') continue;
     if (c == ',' && arrows == 0) {
       ++terms;
-    } else if (equation.compare(i, 3, "...") == 0) {
+      ellipses = 0;
+    } else if (equation.compare(i, 3, "...") == 0 && ellipses++ == 0) {
       i += 2;
     } else if (equation.compare(i, 2, "->") == 0 && arrows++ == 0) {
       ++i;
+      ellipses = 0;
     } else {
       return s.Fail("equation '", equation.substr(0, 60), "' cannot be read at character ", i);
     }

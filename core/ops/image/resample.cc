@@ -19,7 +19,9 @@ template <typename T, typename A>
 inline T Stored(A v) {
   if constexpr (std::is_integral_v<T>) {
     using Limits = std::numeric_limits<T>;
-    const double r = std::trunc(static_cast<double>(v));
+    // Weights are rounded: what misses an integer by so little is meant to be one.
+    constexpr double kMiss = 1e-4;
+    const double r = std::trunc(static_cast<double>(v) + std::copysign(kMiss, v));
     // The largest 64-bit integers are no doubles: what reaches them is cut off.
     if (!(r > static_cast<double>(Limits::min()))) return Limits::min();
     return r >= static_cast<double>(Limits::max()) ? Limits::max() : static_cast<T>(r);

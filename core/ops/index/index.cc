@@ -265,6 +265,7 @@ void RegisterIndexKernels(KernelTable& table) {
             {"reference", 11, MakeGatherElements, "all but packed", false, LikeInput(1)});
   table.Add("GatherND", {"reference", 11, MakeGatherND, "all but packed"});
   RegisterScatterKernels(table);
+  RegisterTensorScatterKernels(table);
   RegisterGatherGradKernels(table);
   RegisterSelectKernels(table);
   RegisterSortKernels(table);

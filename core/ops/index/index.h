@@ -74,7 +74,8 @@ void TakeRows(T* dst, const T* src, const I* index, int64_t outer, int64_t n, in
   });
 }
 
-void RegisterScatterKernels(KernelTable& table);     // ScatterElements, ScatterND
+void RegisterScatterKernels(KernelTable& table);  // ScatterElements, ScatterND
+void RegisterTensorScatterKernels(KernelTable& table);
 void RegisterGatherGradKernels(KernelTable& table);  // GatherGrad, GatherGradRows
 void RegisterSelectKernels(KernelTable& table);      // OneHot, NonZero, Compress, ReverseSequence
 void RegisterSortKernels(KernelTable& table);        // TopK, Unique

@@ -296,6 +296,7 @@ void RegisterMatMulKernels(KernelTable& table) {
             Adapted("eigen", 1, FirstOf(MakeDnnlMatMul, MakePlainMatMul), product, kTypes));
   table.Add("Gemm", {"onednn", 1, MakeDnnlGemm, "float"});
   table.Add("Gemm", Adapted("eigen", 1, FirstOf(MakeDnnlGemm, MakePlainGemm), gemm, kTypes));
+  RegisterDetKernels(table);
 }
 
 }  // namespace onward

@@ -73,6 +73,8 @@ void ScaleAndAdd(const GemmPlan& g, const Tensor* c, Tensor& y) {
   });
 }
 
+void RegisterDetKernels(KernelTable& table);  // Det, DetGrad
+
 absl::StatusOr<Kernel> MakeDnnlMatMul(const KernelRequest& request);
 absl::StatusOr<Kernel> MakeDnnlGemm(const KernelRequest& request);
 

@@ -95,6 +95,19 @@ Arrays ScatterND(const Call& c) {
   return {y};
 }
 
+Arrays TensorScatter(const Call& c) {
+  const Array& update = c.in[1];
+  Array y = c.in[0];
+  const int axis = Axis(c.node.Int("axis", -2), y.rank());
+  const bool circular = c.node.String("mode", "linear") == "circular";
+  ForEach(update.shape, [&](const Index& at) {
+    int64_t to = at[axis] + (c.Has(2) ? c.in[2].Ints()[at[0]] : 0);
+    if (circular) to %= y.shape[axis];
+    y[With(at, axis, to)] = update[at];
+  });
+  return {y};
+}
+
 Arrays OneHot(const Call& c) {
   const Array &indices = c.in[0], &values = c.in[2];
   const int64_t depth = c.in[1].Ints()[0];
@@ -194,11 +207,17 @@ Arrays Unique(const Call& c) {
 
 const Table& IndexTable() {
   static const auto* const table = new Table{
-      {"Gather", Gather},       {"GatherElements", GatherElements},
-      {"GatherND", GatherND},   {"ScatterElements", ScatterElements},
-      {"ScatterND", ScatterND}, {"OneHot", OneHot},
-      {"TopK", TopK},           {"NonZero", NonZero},
-      {"Compress", Compress},   {"Unique", Unique},
+      {"Gather", Gather},
+      {"GatherElements", GatherElements},
+      {"GatherND", GatherND},
+      {"ScatterElements", ScatterElements},
+      {"ScatterND", ScatterND},
+      {"OneHot", OneHot},
+      {"TensorScatter", TensorScatter},
+      {"TopK", TopK},
+      {"NonZero", NonZero},
+      {"Compress", Compress},
+      {"Unique", Unique},
   };
   return *table;
 }

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// The equation of an Einsum, read.
+#ifndef ONWARD_AUTOGRAD_EINSUM_EQUATION_H_
+#define ONWARD_AUTOGRAD_EINSUM_EQUATION_H_
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace onward {
+
+// In a term every letter is an axis, and kEllipsis stands for the axes of "...".
+inline constexpr char kEllipsis = '.';
+
+struct EinsumEquation {
+  std::vector<std::string> inputs;
+  std::string output;  // that of an implicit equation too
+
+  std::string ToString() const;
+};
+
+absl::StatusOr<EinsumEquation> ParseEinsum(std::string_view text);
+
+// The axis that position `at` of a term is, negative from the end behind an ellipsis.
+int64_t AxisOfTerm(std::string_view term, size_t at);
+
+}  // namespace onward
+
+#endif  // ONWARD_AUTOGRAD_EINSUM_EQUATION_H_

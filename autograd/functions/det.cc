@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// The body of DetGrad.
+#include <numeric>
+#include <vector>
+
+#include "autograd/functions.h"
+#include "autograd/shape_expr.h"
+
+namespace onward {
+namespace {
+
+// y = det(x);  dx_ij = dy * (-1)^(i+j) * det(x without row i and column j), which also holds
+// where x has no inverse, and can be differentiated again.
+std::vector<Expr> DetGrad(GraphBuilder& b, const Node& call, const std::vector<Expr>& in) {
+  const Expr &dy = in[0], &x = in[1];
+  const int rank = x.rank();
+  if (rank < 2) {
+    FailAt(b, call, "needs stacks of matrices of known rank");
+    return {};
+  }
+  if (x.dim(-1) == 0) return {b.Op("Identity", {x})};
+  const Expr per_matrix = Unsqueeze(dy, {-1, -2});
+  if (x.dim(-1) == 1) return {ExpandLike(per_matrix, x)};
+  Expr n = DimScalar(x, -1);
+  Expr i = Unsqueeze(CountTo(n), {1});
+  Expr k = Unsqueeze(CountTo(n - b.Int(1)), {0});
+  // Row i holds the numbers below n but i.
+  Expr others = k + Cast(GreaterOrEqual(k, i), DType::kInt64);
+  // [.., i, r, j, c], then [.., i, j, r, c].
+  Expr minors = Gather(Gather(x, others, rank - 1), others, rank - 2);
+  std::vector<int64_t> perm(rank + 2);
+  std::iota(perm.begin(), perm.end(), 0);
+  std::swap(perm[rank - 1], perm[rank]);
+  Expr dets = b.Op("Det", {Transpose(minors, std::move(perm))});
+  Expr odd = b.Op("Mod", {i + Unsqueeze(CountTo(n), {0}), b.Int(2)});
+  Expr sign = CastLike(b.Int(1) - odd * b.Int(2), x);
+  return {WithShapeOf(per_matrix * sign * dets, x)};
+}
+
+}  // namespace
+
+void RegisterDetFunctions(FunctionLibrary& library) {
+  library.Add("DetGrad", {.body = DetGrad,
+                          .output_like = {1},
+                          .shape_only = {},
+                          .attributes = {},
+                          .required = 2,
+                          .operands = "T"});
+}
+
+}  // namespace onward
