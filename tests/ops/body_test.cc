@@ -30,9 +30,10 @@ std::vector<OpCase> SingleCases() {
       Case("MeanVarianceNormalization", {Real({2, 2, 2, 3})}),
       Case("MeanVarianceNormalization_axes", {Real({3, 4})}, {{"axes", std::vector<int64_t>{1}}}),
       Case("RotaryEmbedding", {Real({1, 2, 3, 4}), Real({1, 3, 2}), Real({1, 3, 2})}),
-      Case("LinearAttention", {step, step, step}, linear("linear")),
+      Case("LinearAttention", {step, step, step}, linear("linear")).Outputs(2, {0, 1}),
       Case("LinearAttention_gated", {step, step, step, Omitted(), Real({1, 3, 1}, -1, 0)},
-           linear("gated")),
+           linear("gated"))
+          .Outputs(2, {0, 1}),
   };
 }
 
