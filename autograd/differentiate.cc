@@ -117,7 +117,7 @@ class Engine {
     ONWARD_RETURN_IF_ERROR(tape_.Record());
     for (const SeededValue& y : seeded_) {
       graph_.types[y.seed] = GradientType(b_.Value(y.value).type());
-      AddSeed(y.value, b_.Value(y.seed));
+      Accumulate(y.value, b_.Value(y.seed));
     }
     ONWARD_RETURN_IF_ERROR(Walk());
     if (!blocks_.empty()) return ReportToStatus(Report(), blocks_);
@@ -160,13 +160,15 @@ class Engine {
   void Seed() {
     for (const SeededValue& y : seeded_) {
       const Expr value = b_.Value(y.value);
-      AddSeed(y.value, y.seed.empty() ? FullLike(value, 1) : FitGradient(b_.Value(y.seed), value));
+      Accumulate(y.value,
+                 y.seed.empty() ? FullLike(value, 1) : FitGradient(b_.Value(y.seed), value));
     }
   }
 
-  void AddSeed(const std::string& y, const Expr& seed) {
-    auto [it, is_first] = gradients_.try_emplace(y, seed);
-    if (!is_first) it->second = AddGradients(it->second, seed, b_.Value(y));
+  // `part` has the type and shape that the value's gradient has.
+  void Accumulate(const std::string& value, const Expr& part) {
+    auto [it, is_first] = gradients_.try_emplace(value, part);
+    if (!is_first) it->second = AddGradients(it->second, part, b_.Value(value));
   }
 
   absl::Status Walk() {
@@ -230,16 +232,9 @@ class Engine {
     }
     for (size_t i = 0; i < grads.size(); ++i) {
       if (needs[i] && grads[i].has_value() && grads[i]->defined())
-        Accumulate(node.inputs[i], *grads[i]);
+        Accumulate(node.inputs[i], FitGradient(*grads[i], b_.Value(node.inputs[i])));
     }
     return b_.status();
-  }
-
-  void Accumulate(const std::string& value, const Expr& g) {
-    Expr x = b_.Value(value);
-    Expr part = FitGradient(g, x);
-    auto [it, is_first] = gradients_.try_emplace(value, part);
-    if (!is_first) it->second = AddGradients(it->second, part, x);
   }
 
   // Gives a node of the graph an output it leaves out.

@@ -10,7 +10,6 @@
 #include "autograd/differentiate.h"
 #include "core/base/status.h"
 #include "core/graph/infer.h"
-#include "core/graph/infer_bodies.h"
 #include "core/graph/inline.h"
 #include "core/graph/patterns/recognise.h"
 #include "core/graph/verify.h"

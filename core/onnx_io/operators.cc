@@ -377,13 +377,6 @@ class OnnxOperators : public OperatorSet {
     return function;
   }
 
-  static void CompleteElementwise(const ValueType& in, DType dtype, ValueType* out) {
-    if (!out->known()) out->dtype = dtype;
-    if (out->has_rank || !in.has_rank) return;
-    out->has_rank = true;
-    out->dims = in.dims;
-  }
-
   // What onnx's own inference leaves open although it is certain.
   static void CompleteTypes(const Node& node, absl::Span<const InputFact> inputs,
                             std::vector<ValueType>* types) {
@@ -391,12 +384,6 @@ class OnnxOperators : public OperatorSet {
     if (node.domain == kMlDomain) return CompleteMlTypes(node, inputs, types);
     ValueType& out = (*types)[0];
     if (node.Is("GroupNormalization")) out = TypeAt(inputs, 0);
-    for (const char* op : {"Scaler", "Normalizer", "Imputer", "Binarizer"}) {
-      if (!node.Is(op, "ai.onnx.ml")) continue;
-      const ValueType in = TypeAt(inputs, 0);
-      const bool floats = node.op_type == "Scaler" || node.op_type == "Normalizer";
-      CompleteElementwise(in, floats ? DType::kFloat : in.dtype, &out);
-    }
     // [batch, frames, bins, real and imaginary part]
     if (node.Is("STFT") && !out.has_rank) {
       out.has_rank = true;
