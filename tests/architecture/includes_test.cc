@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/paths.h"
+
 namespace onward {
 namespace {
 
@@ -99,7 +101,7 @@ class Architecture : public testing::TestWithParam<Room> {};
 
 TEST_P(Architecture, IncludesOnlyWhatItMayUse) {
   const Room& room = GetParam();
-  const std::filesystem::path root = ONWARD_SOURCES;
+  const std::filesystem::path root = SourceFolder();
   int files = 0;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(root / room.folder)) {
     if (entry.path().extension() != ".cc" && entry.path().extension() != ".h") continue;

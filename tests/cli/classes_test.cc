@@ -8,6 +8,7 @@
 #include "data/npy.h"
 #include "tests/support/classified.h"
 #include "tests/support/command.h"
+#include "tests/support/paths.h"
 #include "tests/support/scratch.h"
 #include "tests/support/text_model.h"
 
@@ -23,7 +24,9 @@ constexpr int kRows = 160;
 
 class ClassesTest : public ::testing::Test {
  protected:
-  CommandResult Onward(const std::string& arguments) { return RunOnward(ONWARD_BINARY, arguments); }
+  CommandResult Onward(const std::string& arguments) {
+    return RunOnward(BuiltProgram(), arguments);
+  }
   std::string Csv(const std::string& name, const std::vector<std::string>& names,
                   const std::vector<std::string>& left_out = {}) {
     return "'csv:" + scratch_.Write(name, ClassifiedCsv(names, kRows, left_out)) + "?label=label'";

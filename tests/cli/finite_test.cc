@@ -12,6 +12,7 @@
 #include "core/onnx_io/model.h"
 #include "data/npy.h"
 #include "tests/support/command.h"
+#include "tests/support/paths.h"
 #include "tests/support/scratch.h"
 #include "tests/support/text_model.h"
 
@@ -22,7 +23,7 @@ class BadNumbers : public testing::Test {
  protected:
   void SetUp() override {
     folder_ = TemporaryFolder();
-    const std::string make = std::string(ONWARD_EXAMPLES) + "/make_cnn ";
+    const std::string make = BuiltExamples() + "/make_cnn ";
     ASSERT_EQ(std::system((make + Path("cnn.onnx") + " >/dev/null").c_str()), 0);
   }
 
@@ -40,9 +41,9 @@ class BadNumbers : public testing::Test {
   }
 
   CommandResult Train(const std::string& arguments, const std::string& name) {
-    return RunOnward(ONWARD_BINARY, "train " + Path("cnn.onnx") +
-                                        " --batch 8 --no-shuffle --quiet " + arguments + " -o " +
-                                        Path(name));
+    return RunOnward(BuiltProgram(), "train " + Path("cnn.onnx") +
+                                         " --batch 8 --no-shuffle --quiet " + arguments + " -o " +
+                                         Path(name));
   }
   std::string Path(const std::string& name) const { return folder_ + "/" + name; }
 
@@ -54,7 +55,7 @@ class BadNumbers : public testing::Test {
     for (const auto& [variable, tensor] : training->variables()) {
       EXPECT_TRUE(AllFinite(tensor)) << variable;
     }
-    EXPECT_EQ(RunOnward(ONWARD_BINARY, "check " + Path(name)).exit_code, 0);
+    EXPECT_EQ(RunOnward(BuiltProgram(), "check " + Path(name)).exit_code, 0);
   }
 
   std::string folder_;

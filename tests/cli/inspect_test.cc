@@ -5,6 +5,7 @@
 #include "core/onnx_io/model.h"
 #include "core/onnx_io/value_file.h"
 #include "tests/support/command.h"
+#include "tests/support/paths.h"
 #include "tests/support/scratch.h"
 #include "tests/support/text_model.h"
 
@@ -20,7 +21,7 @@ TEST(Inspect, CountsWeightsInConstantNodes) {
                                    "float[2, 1] {1, 2}> () y = MatMul(x, w) }"),
                          path)
                   .ok());
-  const CommandResult result = RunOnward(ONWARD_BINARY, "inspect " + path);
+  const CommandResult result = RunOnward(BuiltProgram(), "inspect " + path);
   EXPECT_EQ(result.exit_code, 0) << result.errors;
   EXPECT_THAT(result.output, HasSubstr("parameters: 2 "));
   EXPECT_THAT(result.output, HasSubstr("would train: 1 initializers\n  w: float[2, 1]"));
@@ -42,7 +43,7 @@ class Report : public testing::Test {
             path_)
             .ok());
   }
-  CommandResult Run(const std::string& arguments) { return RunOnward(ONWARD_BINARY, arguments); }
+  CommandResult Run(const std::string& arguments) { return RunOnward(BuiltProgram(), arguments); }
   const std::string path_ = TemporaryFolder() + "/m.onnx";
 };
 

@@ -21,6 +21,7 @@
 #include "data/npy.h"
 #include "tests/support/classified.h"
 #include "tests/support/command.h"
+#include "tests/support/paths.h"
 #include "tests/support/scratch.h"
 #include "tests/support/text_model.h"
 
@@ -79,10 +80,11 @@ Measurement Measured(const std::vector<std::string>& words) {
   const auto begin = std::chrono::steady_clock::now();
   const pid_t child = fork();
   if (child == 0) {
-    std::vector<char*> argv = {const_cast<char*>(ONWARD_BINARY)};
+    std::string program = BuiltProgram();
+    std::vector<char*> argv = {program.data()};
     for (const std::string& w : words) argv.push_back(const_cast<char*>(w.c_str()));
     argv.push_back(nullptr);
-    execv(ONWARD_BINARY, argv.data());
+    execv(program.c_str(), argv.data());
     _exit(127);
   }
   Measurement run;
@@ -228,7 +230,7 @@ class ExternalDataFlag : public ::testing::Test {
   }
   std::string Path(const std::string& name) const { return scratch_.Path(name); }
   void Onward(const std::string& line) {
-    const CommandResult r = RunOnward(ONWARD_BINARY, line);
+    const CommandResult r = RunOnward(BuiltProgram(), line);
     EXPECT_EQ(r.exit_code, 0) << line << "\n" << r.errors;
   }
   int DataFiles(const std::string& model) const {

@@ -11,6 +11,7 @@
 #include "core/onnx_io/model.h"
 #include "data/npy.h"
 #include "tests/support/command.h"
+#include "tests/support/paths.h"
 #include "tests/support/scratch.h"
 #include "tests/support/text_model.h"
 
@@ -53,7 +54,9 @@ class EvalByLoss : public testing::TestWithParam<Row> {
     data_ = " --data 'npy:" + folder_ + "/x.npy," + folder_ + "/y.npy' ";
     ASSERT_TRUE(WriteModel(TextModel(GetParam().model), folder_ + "/m.onnx").ok());
   }
-  CommandResult Onward(const std::string& arguments) { return RunOnward(ONWARD_BINARY, arguments); }
+  CommandResult Onward(const std::string& arguments) {
+    return RunOnward(BuiltProgram(), arguments);
+  }
   CommandResult Train(const std::string& model, const std::string& flags, const std::string& out) {
     return Onward("train " + folder_ + "/" + model + data_ + flags +
                   " --batch 20 --optimizer adamw:lr=0.05 --quiet -o " + folder_ + "/" + out);

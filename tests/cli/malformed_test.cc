@@ -16,7 +16,7 @@ namespace {
 
 void ExpectRefused(const std::string& path, const std::string& what) {
   for (const char* command : {"run ", "inspect "}) {
-    const CommandResult r = RunOnward(ONWARD_BINARY, command + path);
+    const CommandResult r = RunOnward(BuiltProgram(), command + path);
     EXPECT_EQ(r.exit_code, 2) << what << ": " << command << path << "\n" << r.output << r.errors;
     EXPECT_NE(r.errors, "") << what;
   }
@@ -27,7 +27,7 @@ TEST(Malformed, EveryPeerFileIsRefused) {
   if (folder.empty()) GTEST_SKIP() << "shared peer_cases/malformed is absent";
   int count = 0;
   for (const auto& e : std::filesystem::directory_iterator(folder)) {
-    const CommandResult r = RunOnward(ONWARD_BINARY, "run '" + e.path().string() + "'");
+    const CommandResult r = RunOnward(BuiltProgram(), "run '" + e.path().string() + "'");
     EXPECT_EQ(r.exit_code, 2) << e.path() << "\n" << r.output << r.errors;
     EXPECT_NE(r.errors.find("onward"), std::string::npos) << e.path();
     ++count;
@@ -53,22 +53,20 @@ TEST(Malformed, ThingsThatAreNotModels) {
 
 TEST(Malformed, TruncatedModelNeverCrashes) {
   const std::string model = TemporaryFolder() + "/cnn.onnx";
-  ASSERT_EQ(
-      std::system((std::string(ONWARD_EXAMPLES) + "/make_cnn " + model + " >/dev/null").c_str()),
-      0);
+  ASSERT_EQ(std::system((BuiltExamples() + "/make_cnn " + model + " >/dev/null").c_str()), 0);
   const std::string bytes = FileBytes(model);
   const std::string cut = TemporaryFolder() + "/cut.onnx";
   for (size_t size : {size_t{10}, size_t{100}, size_t{500}, bytes.size() / 2, bytes.size() - 1}) {
     std::ofstream(cut, std::ios::binary) << bytes.substr(0, size);
-    EXPECT_EQ(RunOnward(ONWARD_BINARY, "inspect " + cut).exit_code, 2) << size;
+    EXPECT_EQ(RunOnward(BuiltProgram(), "inspect " + cut).exit_code, 2) << size;
   }
 }
 
 TEST(Usage, WrongFlagsNameTheRemedy) {
-  const CommandResult flag = RunOnward(ONWARD_BINARY, "train model.onnx --dat x -o y");
+  const CommandResult flag = RunOnward(BuiltProgram(), "train model.onnx --dat x -o y");
   EXPECT_EQ(flag.exit_code, 2);
   EXPECT_NE(flag.errors.find("--data"), std::string::npos) << flag.errors;
-  const CommandResult command = RunOnward(ONWARD_BINARY, "trian");
+  const CommandResult command = RunOnward(BuiltProgram(), "trian");
   EXPECT_EQ(command.exit_code, 2);
   EXPECT_NE(command.errors.find("train"), std::string::npos) << command.errors;
 }

@@ -13,6 +13,7 @@
 #include "data/npy.h"
 #include "tests/support/classified.h"
 #include "tests/support/command.h"
+#include "tests/support/paths.h"
 #include "tests/support/scratch.h"
 #include "tests/support/text_model.h"
 
@@ -28,8 +29,8 @@ class MessagesTest : public ::testing::Test {
   void SetUp() override {
     Write("m.onnx", TextModel(LinearClassifier(2, 2)));
     scratch_.Write("d.csv", ClassifiedCsv({"a", "b"}, 64));
-    ASSERT_EQ(RunOnward(ONWARD_BINARY, "make-trainable " + Path("m.onnx") + " -o " +
-                                           Path("t.onnx") + " --loss cross_entropy")
+    ASSERT_EQ(RunOnward(BuiltProgram(), "make-trainable " + Path("m.onnx") + " -o " +
+                                            Path("t.onnx") + " --loss cross_entropy")
                   .exit_code,
               0);
     ASSERT_TRUE(WriteNpy(Path("x.npy"), Tensor::Zeros(DType::kFloat, {2, 2})).ok());
@@ -95,7 +96,7 @@ TEST_F(MessagesTest, ErrorsNameTheModel) {
   for (const auto& [name, model] : models) {
     Write(name, model);
     for (const std::string& line : Lines(Path(name))) {
-      const CommandResult r = RunOnward(ONWARD_BINARY, line);
+      const CommandResult r = RunOnward(BuiltProgram(), line);
       ASSERT_NE(r.exit_code, -1) << line;
       if (r.exit_code != 2) continue;
       ++refused;
@@ -119,7 +120,7 @@ TEST_F(MessagesTest, ErrorsNameTheData) {
          {"eval " + Path("t.onnx") + " --data '" + spec + "'",
           "train " + Path("t.onnx") + " --batch 2 --steps 1 --overwrite -o " + Path("o.onnx") +
               " --data '" + spec + "'"}) {
-      const CommandResult r = RunOnward(ONWARD_BINARY, line);
+      const CommandResult r = RunOnward(BuiltProgram(), line);
       EXPECT_EQ(r.exit_code, 2) << line;
       const size_t begin = spec.find(':') + 1;
       EXPECT_THAT(r.errors, HasSubstr(spec.substr(begin, spec.find_first_of("?,") - begin)))
@@ -130,7 +131,7 @@ TEST_F(MessagesTest, ErrorsNameTheData) {
 
 TEST_F(MessagesTest, FlagsAreNotTheModelsFault) {
   const CommandResult r = RunOnward(
-      ONWARD_BINARY, "make-trainable " + Path("m.onnx") + " --loss mes -o " + Path("o.onnx"));
+      BuiltProgram(), "make-trainable " + Path("m.onnx") + " --loss mes -o " + Path("o.onnx"));
   EXPECT_EQ(r.exit_code, 2);
   EXPECT_THAT(r.errors, ::testing::Not(HasSubstr("m.onnx")));
 }
@@ -143,11 +144,10 @@ TEST_F(MessagesTest, AFullStandardOutputIsNoticed) {
     lines.push_back(line);
   lines.push_back("score " + Path("cases"));
   for (const std::string& line : lines) {
-    const std::string shell =
-        std::string(ONWARD_BINARY) + " " + line + " >/dev/full 2>" + Path("said");
+    const std::string shell = BuiltProgram() + " " + line + " >/dev/full 2>" + Path("said");
     const int status = std::system(shell.c_str());
     // What prints nothing has nothing to miss.
-    if (RunOnward(ONWARD_BINARY, line).output.empty()) continue;
+    if (RunOnward(BuiltProgram(), line).output.empty()) continue;
     EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 2) << line;
     EXPECT_THAT(scratch_.Read("said"),
                 HasSubstr("cannot write to standard output: No space left on device"))
@@ -157,7 +157,7 @@ TEST_F(MessagesTest, AFullStandardOutputIsNoticed) {
 
 TEST_F(MessagesTest, AReaderThatLeavesEarlyIsNotAnError) {
   for (const char* before : {"", "trap '' PIPE; "}) {
-    const std::string shell = std::string("bash -c \"") + before + ONWARD_BINARY + " ops 2>" +
+    const std::string shell = std::string("bash -c \"") + before + BuiltProgram() + " ops 2>" +
                               Path("said") + " | head -1 >" + Path("line") + "\"";
     EXPECT_EQ(std::system(shell.c_str()), 0);
     EXPECT_EQ(scratch_.Read("said"), "");
@@ -173,13 +173,13 @@ TEST_F(MessagesTest, BrokenModelsAreNotWritten) {
   Write("types.onnx", TextModel("g (float[N, 2] x, int64[2] i) => (float[N, 2] y) { y = Add(x, i) "
                                 "}"));
   for (const char* name : {"dangling.onnx", "unknown.onnx", "types.onnx"}) {
-    ASSERT_EQ(RunOnward(ONWARD_BINARY, "check " + Path(name)).exit_code, 1) << name;
+    ASSERT_EQ(RunOnward(BuiltProgram(), "check " + Path(name)).exit_code, 1) << name;
     for (const std::string& line :
          {"export " + Path(name) + " -o " + Path("out.onnx"),
           "export " + Path("m.onnx") + " --like " + Path(name) + " -o " + Path("out.onnx"),
           "gradient " + Path(name) + " --of y --wrt x -o " + Path("out.onnx"),
           "make-trainable " + Path(name) + " --loss mse -o " + Path("out.onnx")}) {
-      const CommandResult r = RunOnward(ONWARD_BINARY, line);
+      const CommandResult r = RunOnward(BuiltProgram(), line);
       EXPECT_EQ(r.exit_code, 2) << line << r.output;
       EXPECT_FALSE(fs::exists(Path("out.onnx"))) << line;
     }

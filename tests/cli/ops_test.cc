@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/command.h"
+#include "tests/support/paths.h"
 #include "tests/support/scratch.h"
 
 namespace onward {
@@ -11,12 +12,12 @@ namespace {
 using testing::HasSubstr;
 
 TEST(Ops, TellsKernelsTypesAndDerivatives) {
-  const CommandResult table = RunOnward(ONWARD_BINARY, "ops");
+  const CommandResult table = RunOnward(BuiltProgram(), "ops");
   EXPECT_EQ(table.exit_code, 0);
   for (const char* column : {"operator", "gradient", "second order", "cpu kernels", "types"}) {
     EXPECT_THAT(table.output.substr(0, table.output.find('\n')), HasSubstr(column));
   }
-  const CommandResult json = RunOnward(ONWARD_BINARY, "ops --json");
+  const CommandResult json = RunOnward(BuiltProgram(), "ops --json");
   for (
       const char* row :
       {R"({"operator":"Floor","cpu":["reference"],"types":["float","double","float16","bfloat16"],)"
@@ -29,10 +30,10 @@ TEST(Ops, TellsKernelsTypesAndDerivatives) {
 }
 
 TEST(Ops, ThePageInDocsIsCurrent) {
-  const CommandResult page = RunOnward(ONWARD_BINARY, "ops --markdown");
+  const CommandResult page = RunOnward(BuiltProgram(), "ops --markdown");
   EXPECT_EQ(page.exit_code, 0);
   // Not EXPECT_EQ: the message would be two long pages.
-  EXPECT_TRUE(page.output == FileBytes(std::string(ONWARD_SOURCES) + "/docs/operators.md"))
+  EXPECT_TRUE(page.output == FileBytes(SourceFolder() + "/docs/operators.md"))
       << "docs/operators.md is stale; write it again: build/onward ops --markdown > "
          "docs/operators.md";
 }

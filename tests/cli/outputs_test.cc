@@ -6,6 +6,7 @@
 #include "core/onnx_io/proto.h"
 #include "data/npy.h"
 #include "tests/support/command.h"
+#include "tests/support/paths.h"
 #include "tests/support/scratch.h"
 #include "tests/support/text_model.h"
 
@@ -24,7 +25,7 @@ TEST(Outputs, EveryOneGetsAFileOfItsOwn) {
   }
   ASSERT_TRUE(WriteModel(model, folder + "/m.onnx").ok());
   const CommandResult run = RunOnward(
-      ONWARD_BINARY, "run " + folder + "/m.onnx --input x=-2 --output-dir " + folder + "/out");
+      BuiltProgram(), "run " + folder + "/m.onnx --input x=-2 --output-dir " + folder + "/out");
   ASSERT_EQ(run.exit_code, 0) << run.errors;
   EXPECT_THAT(run.errors, testing::HasSubstr("'a_b' is written as a_b_2.npy"));
   EXPECT_EQ(*ReadNpy(folder + "/out/a_b.npy").value().data<float>(), 2);

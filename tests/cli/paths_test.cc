@@ -11,6 +11,7 @@
 #include "data/npy.h"
 #include "tests/support/classified.h"
 #include "tests/support/command.h"
+#include "tests/support/paths.h"
 #include "tests/support/scratch.h"
 #include "tests/support/text_model.h"
 
@@ -39,7 +40,7 @@ class PathsTest : public ::testing::Test {
   CommandResult Onward(std::string arguments) {
     for (size_t at; (at = arguments.find('@')) != std::string::npos;)
       arguments.replace(at, 1, scratch_.folder() + "/");
-    return RunOnward(ONWARD_BINARY, arguments);
+    return RunOnward(BuiltProgram(), arguments);
   }
   std::map<std::string, std::string> Contents() const {
     std::map<std::string, std::string> files;

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include "tests/support/command.h"
+#include "tests/support/paths.h"
 #include "tests/support/scratch.h"
 
 namespace onward {
@@ -12,7 +13,7 @@ namespace {
 // What libgomp says of its settings at the program's (last) start.
 std::string OpenMpSettings(const std::string& environment) {
   const std::string binary = "env -u GOMP_SPINCOUNT -u OMP_WAIT_POLICY OMP_DISPLAY_ENV=verbose " +
-                             environment + " " + ONWARD_BINARY;
+                             environment + " " + BuiltProgram();
   const std::string said = RunOnward(binary, "run --help").errors;
   return said.substr(said.rfind("OPENMP DISPLAY ENVIRONMENT BEGIN") + 1);
 }
@@ -29,7 +30,7 @@ TEST(Start, TheUsersWayOfWaitingIsKept) {
 
 // A message and exit code 2, at once.
 void ExpectRefusal(const std::string& arguments, const std::string& message) {
-  const CommandResult r = RunOnward("timeout -s KILL 20 " ONWARD_BINARY, arguments);
+  const CommandResult r = RunOnward("timeout -s KILL 20 " + BuiltProgram(), arguments);
   EXPECT_EQ(r.exit_code, 2) << arguments;
   EXPECT_NE(r.errors.find(message), std::string::npos) << arguments << ": " << r.errors;
 }
@@ -37,7 +38,7 @@ void ExpectRefusal(const std::string& arguments, const std::string& message) {
 TEST(Refusals, ComeBeforeAnythingIsLost) {
   const Scratch scratch;
   const std::string model = scratch.Path("cnn.onnx"), pipe = scratch.Path("pipe.npy");
-  ASSERT_EQ(RunOnward(ONWARD_EXAMPLES "/make_cnn", model).exit_code, 0);
+  ASSERT_EQ(RunOnward(BuiltExamples() + "/make_cnn", model).exit_code, 0);
   ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
   ExpectRefusal("run " + model + " -i " + pipe, "pipe or device");
   ExpectRefusal("eval " + model + " --data csv:/dev/zero?label=0", "pipe or device");

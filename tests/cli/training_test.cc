@@ -11,6 +11,7 @@
 #include "core/onnx_io/proto.h"
 #include "data/npy.h"
 #include "tests/support/command.h"
+#include "tests/support/paths.h"
 #include "tests/support/scratch.h"
 #include "tests/support/text_model.h"
 
@@ -22,8 +23,7 @@ class TrainingPath : public testing::Test {
   void SetUp() override {
     folder_ = TemporaryFolder();
     ASSERT_EQ(
-        std::system((std::string(ONWARD_EXAMPLES) + "/make_cnn " + folder_ + "/cnn.onnx >/dev/null")
-                        .c_str()),
+        std::system((BuiltExamples() + "/make_cnn " + folder_ + "/cnn.onnx >/dev/null").c_str()),
         0);
     // Bright top or bottom half: learnable in a few steps.
     constexpr int kExamples = 200;
@@ -44,7 +44,9 @@ class TrainingPath : public testing::Test {
     data_ = "npy:" + folder_ + "/x.npy," + folder_ + "/y.npy";
   }
 
-  CommandResult Onward(const std::string& arguments) { return RunOnward(ONWARD_BINARY, arguments); }
+  CommandResult Onward(const std::string& arguments) {
+    return RunOnward(BuiltProgram(), arguments);
+  }
   std::string Path(const std::string& name) const { return folder_ + "/" + name; }
 
   std::string folder_, data_;

@@ -6,6 +6,7 @@
 #include "cli/compare_tensors.h"
 #include "core/onnx_io/value_file.h"
 #include "tests/support/command.h"
+#include "tests/support/paths.h"
 #include "tests/support/scratch.h"
 #include "tests/support/text_model.h"
 
@@ -25,7 +26,9 @@ class ValuesTest : public testing::Test {
     EXPECT_TRUE(WriteValueFile(value, type, "v", scratch_.Path(name)).ok());
     return scratch_.Path(name);
   }
-  CommandResult Onward(const std::string& arguments) { return RunOnward(ONWARD_BINARY, arguments); }
+  CommandResult Onward(const std::string& arguments) {
+    return RunOnward(BuiltProgram(), arguments);
+  }
 
   Scratch scratch_;
   const ValueType floats_ =

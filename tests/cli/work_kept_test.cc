@@ -12,6 +12,7 @@
 #include "data/npy.h"
 #include "tests/support/classified.h"
 #include "tests/support/command.h"
+#include "tests/support/paths.h"
 #include "tests/support/scratch.h"
 #include "tests/support/text_model.h"
 
@@ -51,12 +52,12 @@ class WorkKept : public ::testing::Test {
     return "train " + Path("m.onnx") + " --no-shuffle --batch 16 --data " + data + " " + more;
   }
   CommandResult Train(const std::string& data, const std::string& more) const {
-    return RunOnward(ONWARD_BINARY, TrainLine(data, more));
+    return RunOnward(BuiltProgram(), TrainLine(data, more));
   }
   // Runs a line of shell; $train is `onward train` on good data with endless steps.
   int Shell(const std::string& line) const {
     const std::string train =
-        std::string(ONWARD_BINARY) + " " +
+        BuiltProgram() + " " +
         TrainLine(data_, "--steps 100000000 --log " + Path("log") + " -o " + Path("out.onnx"));
     const std::string waits = "wait_for_steps() { for i in $(seq 600); do [ -s " + Path("log") +
                               " ] && return; sleep 0.1; done; }; ";
@@ -106,7 +107,7 @@ TEST_F(WorkKept, ARunThatFailsInItsFirstStepWritesNothing) {
   const std::string before = FileBytes(Path("out.onnx"));
   EXPECT_EQ(Train(bad_, "--overwrite -o " + Path("out.onnx")).exit_code, 2);
   EXPECT_EQ(FileBytes(Path("out.onnx")), before);
-  EXPECT_EQ(RunOnward(ONWARD_BINARY,
+  EXPECT_EQ(RunOnward(BuiltProgram(),
                       "train m --data " + bad_ + " --resume --steps 9 -o " + Path("out.onnx"))
                 .exit_code,
             2);
@@ -139,8 +140,8 @@ TEST_F(WorkKept, NohupIsRespected) {
 }
 
 TEST_F(WorkKept, ProgressThatNobodyReadsDoesNotEndARun) {
-  const std::string line = std::string(ONWARD_BINARY) + " " +
-                           TrainLine(data_, "--steps 3 -o " + Path("out.onnx")) + " 2>&1 | true";
+  const std::string line =
+      BuiltProgram() + " " + TrainLine(data_, "--steps 3 -o " + Path("out.onnx")) + " 2>&1 | true";
   EXPECT_EQ(std::system(line.c_str()), 0);
   EXPECT_EQ(Steps("out.onnx"), 3);
 }

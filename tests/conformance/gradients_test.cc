@@ -81,7 +81,7 @@ absl::Status CheckGradients(const fs::path& folder, int* weights) {
 TEST(Gradients, EveryWeightOfEverySharedModelGetsAFiniteOne) {
   const std::string models = SharedPath("models");
   if (models.empty()) GTEST_SKIP() << "shared models are absent";
-  std::vector<KnownFailure> known = ReadKnownFailures(ONWARD_KNOWN_FAILURES, "gradients");
+  std::vector<KnownFailure> known = ReadKnownFailures(KnownFailuresFile(), "gradients");
   std::set<fs::path> folders;
   for (const auto& entry : fs::directory_iterator(models)) folders.insert(entry.path());
   int trainable = 0;

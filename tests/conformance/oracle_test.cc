@@ -180,7 +180,7 @@ TEST(TrainingOracle, EveryTraceIsFollowed) {
   for (const auto& e : std::filesystem::directory_iterator(folder)) {
     if (e.path().extension() != ".json") continue;
     ++count;
-    const std::string again = absl::StrCat(ONWARD_GOLDEN_CURVES, "/", e.path().filename().string());
+    const std::string again = absl::StrCat(GoldenFolder(), "/", e.path().filename().string());
     const Trace t = ReadTrace(std::filesystem::exists(again) ? again : e.path().string());
     SCOPED_TRACE(e.path().filename().string());
     auto losses = Follow(t);

@@ -29,10 +29,10 @@ std::string Field(const std::string& line, const std::string& key) {
 
 // The cases of a folder are what the list says they are.
 void ExpectScore(const std::string& folder, const std::string& path, int fewest) {
-  const CommandResult r = RunOnward(ONWARD_BINARY, "score --json " + path);
+  const CommandResult r = RunOnward(BuiltProgram(), "score --json " + path);
   ASSERT_NE(r.exit_code, 2) << r.errors;
   ASSERT_NE(r.exit_code, -1) << "ended by a signal";
-  std::vector<KnownFailure> known = ReadKnownFailures(ONWARD_KNOWN_FAILURES, folder);
+  std::vector<KnownFailure> known = ReadKnownFailures(KnownFailuresFile(), folder);
   int cases = 0;
   std::istringstream lines(r.output);
   for (std::string line; std::getline(lines, line);) {
@@ -61,11 +61,11 @@ class OfficialCases : public testing::TestWithParam<Folder> {};
 
 TEST_P(OfficialCases, PassButForTheKnownFailures) {
   const auto& [folder, fewest] = GetParam();
-  if (!std::filesystem::exists(ONWARD_ONNX_CASES "/ready")) {
-    GTEST_SKIP() << "the official cases of onnx are not in " ONWARD_ONNX_CASES
-                    ": ./build.sh test or tools/cases.sh writes them";
+  if (!std::filesystem::exists(OfficialCasesFolder() + "/ready")) {
+    GTEST_SKIP() << "the official cases of onnx are not in " << OfficialCasesFolder()
+                 << ": ./build.sh test or tools/cases.sh writes them";
   }
-  ExpectScore("onnx/" + folder, ONWARD_ONNX_CASES "/" + folder, fewest);
+  ExpectScore("onnx/" + folder, OfficialCasesFolder() + "/" + folder, fewest);
 }
 
 // The one known failure among the training cases passes with the epsilon that
@@ -82,7 +82,7 @@ TEST(TrainingCases, OldAdamCasePassesWithItsEpsilon) {
   epsilon->set_type(onnx::AttributeProto::FLOAT);
   epsilon->set_f(1e-2f);
   scratch.Write("case/model.onnx", model.SerializeAsString());
-  const CommandResult r = RunOnward(ONWARD_BINARY, "score " + scratch.folder());
+  const CommandResult r = RunOnward(BuiltProgram(), "score " + scratch.folder());
   EXPECT_EQ(r.exit_code, 0) << r.output << r.errors;
 }
 

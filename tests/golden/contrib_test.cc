@@ -16,6 +16,7 @@
 #include "core/runtime/session.h"
 #include "environment/environment.h"
 #include "tests/support/case_draws.h"
+#include "tests/support/paths.h"
 #include "training_info/lower.h"
 
 namespace onward {
@@ -90,7 +91,7 @@ Operand OperandIn(const Words& words) {
 
 std::vector<ContribCase> Cases() {
   std::vector<ContribCase> cases;
-  std::ifstream file(ONWARD_GOLDEN_CURVES "/contrib.txt");
+  std::ifstream file(GoldenFolder() + "/contrib.txt");
   for (std::string line; std::getline(file, line);) {
     const Words words = absl::StrSplit(line, ' ', absl::SkipEmpty());
     if (words.empty() || words[0] == "#") continue;

@@ -13,6 +13,7 @@
 #include "data/npy.h"
 #include "environment/environment.h"
 #include "tests/support/command.h"
+#include "tests/support/paths.h"
 #include "tests/support/scratch.h"
 #include "training_info/author.h"
 #include "training_info/step.h"
@@ -42,7 +43,7 @@ class Curves : public testing::TestWithParam<std::string> {
       GTEST_SKIP() << "ONWARD_GOLDEN names no folder made by tests/golden/make_curves.py";
     }
     folder_ = folder;
-    json_ = FileBytes(std::string(ONWARD_GOLDEN_CURVES) + "/" + GetParam() + ".json");
+    json_ = FileBytes(GoldenFolder() + "/" + GetParam() + ".json");
   }
 
   std::vector<double> Losses(const std::string& optimizer) {

@@ -15,6 +15,7 @@
 #include "data/npy.h"
 #include "environment/environment.h"
 #include "tests/support/command.h"
+#include "tests/support/paths.h"
 #include "tests/support/scratch.h"
 #include "training_info/author.h"
 #include "training_info/step.h"
@@ -26,7 +27,7 @@ constexpr double kTolerance = 1e-4;
 
 std::string Folder() {
   const char* other = std::getenv("ONWARD_EXPORTERS");  // to try more files than are kept
-  return other != nullptr ? other : ONWARD_GOLDEN_CURVES "/exporters";
+  return other != nullptr ? other : GoldenFolder() + "/exporters";
 }
 
 // The files' names without ".onnx": MODEL.EXPORTER.

@@ -14,6 +14,7 @@
 #include "data/npy.h"
 #include "environment/environment.h"
 #include "tests/support/command.h"
+#include "tests/support/paths.h"
 #include "tests/support/scratch.h"
 #include "tests/support/text_model.h"
 #include "training_info/author.h"
@@ -30,10 +31,10 @@ using testing::HasSubstr;
 using testing::Not;
 
 std::string ExamplePlugin(const std::string& name) {
-  return absl::StrCat(ONWARD_EXAMPLES, "/lib", name, ".so");
+  return absl::StrCat(BuiltExamples(), "/lib", name, ".so");
 }
 std::string BadPlugin(const std::string& name) {
-  return absl::StrCat(ONWARD_BAD_PLUGINS, "/lib", name, "_plugin.so");
+  return absl::StrCat(BadPlugins(), "/lib", name, "_plugin.so");
 }
 
 std::unique_ptr<const Environment> With(std::vector<std::string> plugins) {
@@ -189,13 +190,13 @@ TEST_P(PluginExamples, ServeEveryCommand) {
            std::string("ops"),
        }) {
     const CommandResult r =
-        RunOnward(ONWARD_BINARY, line + " --plugin " + ExamplePlugin(GetParam().plugin));
+        RunOnward(BuiltProgram(), line + " --plugin " + ExamplePlugin(GetParam().plugin));
     EXPECT_EQ(r.exit_code, 0) << line << "\n" << r.errors;
   }
   const std::string name = GetParam().op.substr(0, GetParam().op.find(' '));
-  EXPECT_THAT(RunOnward(ONWARD_BINARY, "ops --plugin " + ExamplePlugin(GetParam().plugin)).output,
+  EXPECT_THAT(RunOnward(BuiltProgram(), "ops --plugin " + ExamplePlugin(GetParam().plugin)).output,
               HasSubstr(name));
-  const CommandResult without = RunOnward(ONWARD_BINARY, "run " + model + x);
+  const CommandResult without = RunOnward(BuiltProgram(), "run " + model + x);
   EXPECT_EQ(without.exit_code, 2);
   EXPECT_THAT(without.errors, AllOf(HasSubstr(name), HasSubstr("--plugin"), HasSubstr(model)));
 }
@@ -208,7 +209,7 @@ TEST(Plugins, AreNamedFromTheCurrentFolderAndAddUp) {
       "m.onnx", Bytes(TextModel(absl::StrCat(kHeader, R"(m (float[N] x) => (float[N] y)
           { a = com.example.SoftClip(x) y = com.example.SquaredRelu(a) })"))));
   const CommandResult r = RunOnward(
-      absl::StrCat("cd ", ONWARD_EXAMPLES, " && ", ONWARD_BINARY),
+      absl::StrCat("cd ", BuiltExamples(), " && ", BuiltProgram()),
       "run " + model + " -i x=3 --plugin libsoftclip.so --plugin libsquared_relu.so --json");
   EXPECT_EQ(r.exit_code, 0) << r.errors;
   EXPECT_THAT(r.output, HasSubstr("0.99"));
@@ -238,8 +239,8 @@ TEST(Plugins, AreNotWrittenOver) {
   const Scratch scratch;
   const std::string model = scratch.Write("m.onnx", Bytes(ModelOf("com.example.SoftClip"))),
                     library = scratch.Write("lib.so", FileBytes(ExamplePlugin("softclip")));
-  const CommandResult r = RunOnward(ONWARD_BINARY, "make-trainable " + model + " --overwrite -o " +
-                                                       library + " --plugin " + library);
+  const CommandResult r = RunOnward(BuiltProgram(), "make-trainable " + model + " --overwrite -o " +
+                                                        library + " --plugin " + library);
   EXPECT_EQ(r.exit_code, 2);
   EXPECT_THAT(r.errors, HasSubstr("would replace what --plugin reads"));
 }
@@ -260,12 +261,12 @@ TEST(Plugins, FilesThatAreNone) {
       {scratch.Write("half.so", whole.substr(0, whole.size() / 3)), "cut short"},
       {scratch.Write("other.so", other_machine), "no shared library"},
       {model, "no shared library"},
-      {ONWARD_BINARY, "cannot be loaded"},
+      {BuiltProgram(), "cannot be loaded"},
       {BadPlugin("empty"), "does not define onward_plugin"},
       {BadPlugin("unresolved"), "DefinedNowhere"},
   };
   for (const auto& [file, message] : cases) {
-    const CommandResult r = RunOnward(ONWARD_BINARY, "check " + model + " --plugin " + file);
+    const CommandResult r = RunOnward(BuiltProgram(), "check " + model + " --plugin " + file);
     EXPECT_EQ(r.exit_code, 2) << file;
     EXPECT_THAT(r.errors, AllOf(HasSubstr("plugin '" + file + "'"), HasSubstr(message)));
   }
@@ -276,7 +277,7 @@ TEST(Plugins, CutShortAnywhere) {
   const std::string whole = FileBytes(ExamplePlugin("softclip"));
   for (size_t size = 0; size < whole.size(); size += 1 + whole.size() / 40) {
     const std::string file = scratch.Write("cut.so", whole.substr(0, size));
-    const CommandResult r = RunOnward(ONWARD_BINARY, "ops --plugin " + file);
+    const CommandResult r = RunOnward(BuiltProgram(), "ops --plugin " + file);
     // What lies behind the last segment is not needed.
     EXPECT_TRUE(r.exit_code == 2 || (r.exit_code == 0 && size > whole.size() / 4))
         << size << ": " << r.exit_code << " " << r.errors;
@@ -298,7 +299,7 @@ TEST_P(FaultyPlugin, IsAnErrorWithItsName) {
   const std::string model = scratch.Write("m.onnx", Bytes(ModelOf("test.Faulty")));
   const std::string file = BadPlugin("faulty"),
                     binary =
-                        absl::StrCat("ONWARD_TEST_FAULT='", GetParam().name, "' ", ONWARD_BINARY);
+                        absl::StrCat("ONWARD_TEST_FAULT='", GetParam().name, "' ", BuiltProgram());
   ASSERT_TRUE(WriteNpy(scratch.Path("x.npy"), Tensor::Zeros(DType::kFloat, {3, 4})).ok());
   const std::string run = "run " + model + " -i x=" + scratch.Path("x.npy") + " --plugin " + file,
                     train = "make-trainable " + model + " --loss cross_entropy -o " +
@@ -408,8 +409,8 @@ TEST(Plugins, LeaveTheOthersUnknown) {
   const std::string model = scratch.Write(
       "m.onnx", Bytes(TextModel(absl::StrCat(kHeader, R"(m (float[N] x) => (float[N] y) {
                     a = com.example.Mystery(x) b = test.Riddle(a) y = test.Faulty(b) })"))));
-  const CommandResult without = RunOnward(ONWARD_BINARY, "run " + model + " -i x=1"),
-                      with = RunOnward(ONWARD_BINARY,
+  const CommandResult without = RunOnward(BuiltProgram(), "run " + model + " -i x=1"),
+                      with = RunOnward(BuiltProgram(),
                                        "run " + model + " -i x=1 --plugin " + BadPlugin("faulty"));
   for (const CommandResult& r : {without, with}) {
     EXPECT_EQ(r.exit_code, 2);

@@ -13,4 +13,12 @@ std::string SharedPath(const std::string& relative) {
   return std::filesystem::exists(path) ? path.string() : "";
 }
 
+std::string BuiltProgram() { return ONWARD_BUILD "/onward"; }
+std::string BuiltExamples() { return ONWARD_BUILD "/examples"; }
+std::string BadPlugins() { return ONWARD_BUILD "/tests/plugins"; }
+std::string SourceFolder() { return ONWARD_SOURCES; }
+std::string GoldenFolder() { return SourceFolder() + "/tests/golden"; }
+std::string KnownFailuresFile() { return SourceFolder() + "/tests/conformance/known_failures.txt"; }
+std::string OfficialCasesFolder() { return ONWARD_ONNX_CASES; }
+
 }  // namespace onward

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where tests find shared models and data.
+// Where tests find what they use. The paths of the build are in one object file, so that a test
+// compiles to the same bytes in every folder.
 #ifndef ONWARD_TESTS_SUPPORT_PATHS_H_
 #define ONWARD_TESTS_SUPPORT_PATHS_H_
 
@@ -9,6 +10,14 @@ namespace onward {
 
 // The path of something below the shared folder; "" where it is absent.
 std::string SharedPath(const std::string& relative);
+
+std::string BuiltProgram();         // the command line
+std::string BuiltExamples();        // folder of the programs and plugins of examples/
+std::string BadPlugins();           // folder of the plugins of tests/plugins
+std::string SourceFolder();         // this repository
+std::string GoldenFolder();         // tests/golden
+std::string KnownFailuresFile();    // tests/conformance/known_failures.txt
+std::string OfficialCasesFolder();  // what tools/cases.sh writes
 
 }  // namespace onward
 

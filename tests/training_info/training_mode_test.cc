@@ -10,6 +10,7 @@
 #include "environment/environment.h"
 #include "onnx/onnx_pb.h"
 #include "tests/support/command.h"
+#include "tests/support/paths.h"
 #include "tests/support/scratch.h"
 #include "tests/support/text_model.h"
 #include "training_info/author.h"
@@ -149,13 +150,13 @@ TEST(TrainingMode, CommandsSayAndUseInferenceMode) {
   ASSERT_TRUE(WriteModel(TextModel(kTraining), training).ok());
   ASSERT_TRUE(WriteModel(TextModel(InInference(kTraining)), inference).ok());
   const std::string data = " --data csv:" + scratch.Write("d.csv", kData) + "?label=label --json";
-  const CommandResult of_training = RunOnward(ONWARD_BINARY, "eval " + training + data);
-  const CommandResult of_inference = RunOnward(ONWARD_BINARY, "eval " + inference + data);
+  const CommandResult of_training = RunOnward(BuiltProgram(), "eval " + training + data);
+  const CommandResult of_inference = RunOnward(BuiltProgram(), "eval " + inference + data);
   EXPECT_EQ(of_training.exit_code, 0) << of_training.errors;
   EXPECT_EQ(absl::StrReplaceAll(of_training.output, {{"t.onnx", "i.onnx"}}), of_inference.output);
 
   const std::string out = scratch.Path("o.onnx");
-  CommandResult result = RunOnward(ONWARD_BINARY, "export " + training + " -o " + out);
+  CommandResult result = RunOnward(BuiltProgram(), "export " + training + " -o " + out);
   EXPECT_EQ(result.exit_code, 0) << result.errors;
   EXPECT_THAT(result.errors,
               HasSubstr("is in training mode (1 BatchNormalization); inference mode is written"));
@@ -163,10 +164,10 @@ TEST(TrainingMode, CommandsSayAndUseInferenceMode) {
 
   // Into the original go weights and statistics; its mode is its own.
   const std::string trained = scratch.Path("trained.onnx");
-  result = RunOnward(ONWARD_BINARY,
+  result = RunOnward(BuiltProgram(),
                      "train " + training + data + " --steps 2 --batch 2 --quiet -o " + trained);
   EXPECT_EQ(result.exit_code, 0) << result.errors;
-  result = RunOnward(ONWARD_BINARY, "export " + trained + " --like " + training + " -o " + out);
+  result = RunOnward(BuiltProgram(), "export " + trained + " --like " + training + " -o " + out);
   EXPECT_EQ(result.exit_code, 0) << result.errors;
   EXPECT_THAT(result.errors, HasSubstr("and stays so; without --like inference mode is written"));
   const Graph like = InferenceGraph(*ReadModel(out)).value();
