@@ -12,7 +12,7 @@
 
 #include "absl/status/statusor.h"
 #include "autograd/rule.h"
-#include "core/device/kernel.h"
+#include "core/device/device.h"
 #include "core/graph/function_library.h"
 #include "core/graph/operator_set.h"
 

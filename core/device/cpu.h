@@ -7,7 +7,7 @@
 #include <functional>
 #include <memory>
 
-#include "core/device/kernel.h"
+#include "core/device/device.h"
 
 namespace onward {
 

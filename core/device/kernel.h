@@ -91,8 +91,8 @@ struct UpdateNotes {
 };
 
 struct KernelCall {
-  // Null for omitted inputs/outputs. Tensors in an opaque layout have their
-  // logical shape; raw() points at the reordered bytes.
+  // Memory of the kernel's device. Null for omitted inputs/outputs. Tensors in an opaque layout
+  // have their logical shape; raw() points at the reordered bytes.
   absl::Span<const Tensor* const> inputs;
   // Allocated, except where the spec had no shape: then the kernel assigns
   // *outputs[i] = Tensor(dtype, shape).
@@ -100,6 +100,9 @@ struct KernelCall {
   void* workspace = nullptr;
   RandomState random;
   UpdateNotes* notes = nullptr;  // where the outputs are variables
+  // What the device calls the order of its work (a cudaStream_t): the kernel queues what it does
+  // there and returns. Null on devices that work at once.
+  void* stream = nullptr;
 };
 
 // One operand of a run of elements: it advances with the output, or stays.
@@ -117,9 +120,12 @@ using RunBody = std::function<void(absl::Span<const Operand> operands, void* out
 
 // What an element-wise kernel computes, so that several can run as one pass.
 struct Pointwise {
-  RunBody body;
+  RunBody body;             // on the host; empty where the device runs a chain as data (`code`)
   std::vector<int> inputs;  // of the node, in the order of the body's operands
   int64_t grain = 0;        // elements that are worth a thread
+  // What the device itself calls the operator, and the numbers that its attributes give.
+  int code = 0;
+  std::vector<double> parameters = {};
 };
 
 // One operator of a chain of element-wise operators.
@@ -197,29 +203,6 @@ class KernelTable {
 
  private:
   std::map<std::pair<std::string, std::string>, std::vector<Entry>> entries_;  // (domain, op)
-};
-
-class Device {
- public:
-  virtual ~Device() = default;
-  virtual std::string name() const = 0;
-  // Ok, or why nothing can be computed here.
-  virtual absl::Status Usable() const { return absl::OkStatus(); }
-  virtual const KernelTable& kernels() const = 0;
-  // A kernel that copies a value from one layout to another.
-  virtual absl::StatusOr<Kernel> MakeReorder(DType dtype, const Shape& shape, const Layout& from,
-                                             const Layout& to) const = 0;
-  // One kernel for a chain whose results all have this shape and layout. Inputs
-  // have their layouts set; those in an opaque layout are as large as the result.
-  virtual absl::StatusOr<Kernel> MakeChain(absl::Span<const ChainStep> steps,
-                                           absl::Span<const ValueSpec> inputs, const Shape& shape,
-                                           const Layout& layout) const = 0;
-  // The layout of a value of this shape whose transpose by `perm` is plain; null
-  // where there is none.
-  virtual Layout LayoutForTranspose(DType dtype, const Shape& shape,
-                                    absl::Span<const int64_t> perm) const = 0;
-  // Bytes this process may use.
-  virtual size_t memory_limit() const = 0;
 };
 
 // "node 'conv1' (Conv): message" with code InvalidArgument / Unimplemented.

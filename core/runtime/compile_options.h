@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_set.h"
-#include "core/device/kernel.h"
+#include "core/device/device.h"
 #include "core/graph/operator_set.h"
 #include "core/runtime/known_types.h"
 #include "core/tensor/value.h"

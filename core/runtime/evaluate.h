@@ -11,7 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "core/device/kernel.h"
+#include "core/device/device.h"
 #include "core/graph/operator_set.h"
 
 namespace onward {

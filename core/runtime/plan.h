@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/device/kernel.h"
+#include "core/device/device.h"
 #include "core/graph/operator_set.h"
 
 namespace onward {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "core/device/kernel.h"
+#include "core/device/device.h"
 #include "core/graph/graph.h"
 #include "core/graph/operator_set.h"
 

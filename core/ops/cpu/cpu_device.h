@@ -7,7 +7,7 @@
 
 #include "core/base/cpu_features.h"
 #include "core/device/cpu.h"
-#include "core/device/kernel.h"
+#include "core/device/device.h"
 
 namespace onward {
 
