@@ -44,7 +44,7 @@ Expr DeclareArg(GraphBuilder& b, const OpCase& c, size_t i, DType dtype, bool un
   if (IsFed(arg)) return b.Input(ArgName(i), ArgType(c, i, dtype, unknown));
   if (arg.kind == Arg::Kind::kOmitted) return {};
   if (arg.kind == Arg::Kind::kConstantReal) {
-    return b.Constant(InType(Doubles({}, arg.values), dtype));
+    return b.Constant(InType(Doubles(arg.shape, arg.values), dtype));
   }
   if (arg.kind == Arg::Kind::kTrue) return b.Constant(Tensor::Scalar<bool>(true));
   return b.Constant(Integers(arg.shape, arg.values, arg.integers));

@@ -51,6 +51,9 @@ Arg FloatList(std::vector<double> values) {
   arg.integers = DType::kFloat;
   return arg;
 }
+Arg ConstantNumbers(Shape shape, std::vector<double> values) {
+  return MakeArg(Arg::Kind::kConstantReal, std::move(shape), std::move(values));
+}
 Arg Number(double value) { return MakeArg(Arg::Kind::kConstantReal, {}, {value}); }
 Arg True() { return MakeArg(Arg::Kind::kTrue, {}, {}); }
 Arg Omitted() { return {}; }
