@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Body of RoiAlignGrad.
+// Bodies of RoiAlignGrad and MaxRoiPoolGrad.
+#include <algorithm>
 #include <string>
 
 #include "autograd/functions.h"
@@ -123,6 +124,13 @@ Expr MaximumGrad(const Expr& dy, const Expr& x, const Side& down, const Side& ac
               {{"axis", 3}, {"reduction", "add"}});
 }
 
+// Gradients of the regions, each by itself in the shape of a picture, added up by pictures.
+Expr SumOfRegions(const Expr& dx, const Expr& images, const Expr& x) {
+  GraphBuilder& b = x.builder();
+  Expr whole = ReshapeTo(dx, {DimOf(dx, 0), DimOf(x, 1), DimOf(x, 2), DimOf(x, 3)});
+  return b.Op("ScatterND", {FullLike(x, 0), Unsqueeze(images, {1}), whole}, {{"reduction", "add"}});
+}
+
 std::vector<Expr> RoiAlignGrad(GraphBuilder& b, const Node& call, const std::vector<Expr>& in) {
   const int64_t tall = call.Int("output_height", 1), wide = call.Int("output_width", 1);
   if (in[1].rank() != 4 || tall < 1 || wide < 1 || tall > (1 << 20) || wide > (1 << 20)) {
@@ -137,10 +145,70 @@ std::vector<Expr> RoiAlignGrad(GraphBuilder& b, const Node& call, const std::vec
   Expr dx = call.String("mode", "avg") == "max"
                 ? MaximumGrad(dy, Gather(x, images), down, across, tall * wide)
                 : AverageGrad(dy, down, across);
-  dx = ReshapeTo(dx, {DimOf(dy, 0), DimOf(x, 1), DimOf(x, 2), DimOf(x, 3)});
-  Expr sum =
-      b.Op("ScatterND", {FullLike(x, 0), Unsqueeze(images, {1}), dx}, {{"reduction", "add"}});
-  return {WithShapeOf(CastLike(sum, in[1]), in[1])};
+  return {WithShapeOf(CastLike(SumOfRegions(dx, images, x), in[1]), in[1])};
+}
+
+// Which pixels the bins have along one side, bool[regions, bins, pixels]: the side is rounded to
+// whole pixels, halves away from zero.
+Expr PixelsOfBins(const Expr& from, const Expr& to, double scale, int64_t bins,
+                  const Expr& pixels) {
+  GraphBuilder& b = from.builder();
+  Expr far = b.Scalar(1 << 30, from);
+  const auto pixel = [&](const Expr& at) {
+    Expr scaled = at * scale;
+    Expr rounded = Sign(scaled) * b.Op("Floor", {Abs(scaled) + 0.5});
+    return Cast(Max(Min(rounded, far), -far), DType::kInt64);
+  };
+  Expr start = pixel(from), one = b.Int(1), n = b.Int(bins);
+  Expr length = Unsqueeze(Max(pixel(to) - start + one, one), {1});
+  Expr bin = CountTo(n);
+  Expr begin = Unsqueeze(start, {1}) + bin * length / n;
+  Expr end = Unsqueeze(start, {1}) + ((bin + one) * length + n - one) / n;
+  Expr at = CountTo(pixels);
+  return And(GreaterOrEqual(at, Unsqueeze(begin, {2})), Less(at, Unsqueeze(end, {2})));
+}
+
+// 1 for the bins that have pixels, else 0.
+Expr HasPixels(const Expr& inside, const Expr& like) {
+  return Min(ReduceSum(CastLike(inside, like), {2}, /*keepdims=*/false),
+             like.builder().Scalar(1, like));
+}
+
+// The gradient goes to the first largest pixel of a bin: of the first row that has it, the first
+// column.
+std::vector<Expr> MaxRoiPoolGrad(GraphBuilder& b, const Node& call, const std::vector<Expr>& in) {
+  const std::vector<int64_t> bins = call.Ints("pooled_shape");
+  if (in[1].rank() != 4 || bins.size() != 2 || std::min(bins[0], bins[1]) < 1) {
+    FailAt(b, call, "X is not known to be [N, C, H, W], or pooled_shape are not two sizes");
+    return {};
+  }
+  Expr dy = Widened(in[0]), x = Widened(in[1]), rois = Widened(in[2]);
+  const double scale = call.Float("spatial_scale", 1);
+  const auto corner = [&](int64_t i) { return Gather(rois, b.Int(i), 1); };
+  Expr images = Cast(corner(0), DType::kInt64);
+  Expr rows = PixelsOfBins(corner(2), corner(4), scale, bins[0], DimScalar(x, 2));
+  Expr columns = PixelsOfBins(corner(1), corner(3), scale, bins[1], DimScalar(x, 3));
+  Expr pictures = Gather(x, images), lowest = b.Scalar(-3e38, dy);
+  const auto first_largest = [&](const Expr& of) {
+    return b.Op("ArgMax", {of}, {{"axis", 4}, {"keepdims", 0}});
+  };
+  // The largest of each row between the bins' columns, [regions, C, bins across, rows] ...
+  Expr in_row = Where(Unsqueeze(columns, {1, 3}), Unsqueeze(pictures, {2}), lowest);
+  Expr column = first_largest(in_row);
+  Expr largest = b.Op("ReduceMax", {in_row, b.Ints({4})}, {{"keepdims", 0}});
+  // ... then of the rows, [regions, C, bins across, bins down].
+  Expr row = first_largest(Where(Unsqueeze(rows, {1, 2}), Unsqueeze(largest, {3}), lowest));
+  column = b.Op("GatherElements", {column, row}, {{"axis", 3}});
+  Expr has = Unsqueeze(HasPixels(columns, dy), {1, 3}) * Unsqueeze(HasPixels(rows, dy), {1, 2});
+  Expr gradient = Transpose(dy, {0, 1, 3, 2}) * has;
+  const auto flat = [&](const Expr& e) {
+    return ReshapeTo(e, {DimOf(dy, 0), DimOf(x, 1), Rest()});
+  };
+  Expr dx =
+      b.Op("ScatterElements",
+           {FullLike(flat(pictures), 0), flat(row * DimScalar(x, 3) + column), flat(gradient)},
+           {{"axis", 2}, {"reduction", "add"}});
+  return {WithShapeOf(CastLike(SumOfRegions(dx, images, x), in[1]), in[1])};
 }
 
 }  // namespace
@@ -154,6 +222,12 @@ void RegisterRoiFunctions(FunctionLibrary& library) {
                               "output_width", "sampling_ratio", "spatial_scale"},
                .required = 4,
                .operands = "TTTI"});
+  library.Add("MaxRoiPoolGrad", {.body = MaxRoiPoolGrad,
+                                 .output_like = {1},
+                                 .shape_only = {},
+                                 .attributes = {"pooled_shape", "spatial_scale"},
+                                 .required = 3,
+                                 .operands = "TTT"});
 }
 
 }  // namespace onward

@@ -151,6 +151,11 @@ Grads RoiAlignVjp(const Vjp& v) {
                    kOnwardDomain)};
 }
 
+// y = the largest pixel of each bin of the regions; regions get no gradient
+Grads MaxRoiPoolVjp(const Vjp& v) {
+  return {v.b().Op("MaxRoiPoolGrad", {v.dy(), v.x(0), v.x(1)}, v.node().attributes, kOnwardDomain)};
+}
+
 // columns = f(x, offset, mask)
 Grads DeformColumnsVjp(const Vjp& v) {
   std::vector<Expr> grads = v.b().Ops("DeformColumnsGrad", {v.dy(), v.x(0), v.x(1), Optional(v, 2)},
@@ -205,6 +210,7 @@ void RegisterImageRules(RuleTable& table) {
   table.Add("GridSample", GridSampleVjp);
   table.Add("AffineGrid", AffineGridVjp);
   table.Add("RoiAlign", RoiAlignVjp);
+  table.Add("MaxRoiPool", MaxRoiPoolVjp);
   table.Add("DeformConv", DeformConvVjp);
   table.Add("DeformColumns", DeformColumnsVjp, kOnwardDomain);
   table.AddZero("ImageDecoder");

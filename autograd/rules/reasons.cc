@@ -8,7 +8,6 @@ void RegisterReasons(RuleTable& table) {
   constexpr char kOptimizer[] = "a step of an optimizer, never inside a loss";
   constexpr char kCompiler[] = "made by the compiler, when gradients are there already";
   table.AddNone("Constant", "has no inputs");
-  table.AddNone("MaxRoiPool", "no kernel");
   for (const char* op : {"Adagrad", "Adam", "Momentum"}) {
     table.AddNone(op, kOptimizer, kTrainingDomain);
   }

@@ -9,7 +9,6 @@
 #include <optional>
 
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "contrib/microsoft/microsoft.h"
@@ -17,6 +16,7 @@
 #include "environment/environment.h"
 #include "tests/support/case_draws.h"
 #include "tests/support/paths.h"
+#include "tests/support/tensor_text.h"
 #include "training_info/lower.h"
 
 namespace onward {
@@ -40,14 +40,6 @@ struct ContribCase {
 
 void PrintTo(const ContribCase& c, std::ostream* out) { *out << c.name; }
 
-using Words = std::vector<std::string>;
-
-double NumberIn(const std::string& word) {
-  double value = NAN;
-  EXPECT_TRUE(absl::SimpleAtod(word, &value)) << word;
-  return value;
-}
-
 Attribute AttributeIn(const Words& words) {
   const std::string& kind = words[2];
   if (kind == "string") return words[3];
@@ -62,31 +54,11 @@ Attribute AttributeIn(const Words& words) {
   return kind == "ints" ? Attribute(ints) : Attribute(floats);
 }
 
-DType TypeNamed(const std::string& name) {
-  for (const DType dtype : {DType::kFloat, DType::kFloat16, DType::kUint8, DType::kInt8,
-                            DType::kInt32, DType::kInt64, DType::kBool}) {
-    if (name == DTypeName(dtype)) return dtype;
-  }
-  ADD_FAILURE() << name;
-  return DType::kFloat;
-}
-
 // TYPE SHAPE VALUES..
 Operand OperandIn(const Words& words) {
   if (words.size() < 3) return {};
-  Shape shape;
-  if (words[2] != "scalar") {
-    for (absl::string_view dim : absl::StrSplit(words[2], 'x')) {
-      shape.push_back(static_cast<int64_t>(NumberIn(std::string(dim))));
-    }
-  }
-  std::vector<double> values;
-  for (size_t i = 3; i < words.size(); ++i) values.push_back(NumberIn(words[i]));
-  const DType dtype = TypeNamed(words[1]);
-  Tensor tensor =
-      IsFloating(dtype) ? Converted(Doubles(shape, values), dtype) : Integers(shape, values, dtype);
   return {words[0] == "constant" ? Operand::Kind::kConstant : Operand::Kind::kFed,
-          std::move(tensor)};
+          TensorIn(absl::MakeSpan(words).subspan(1))};
 }
 
 std::vector<ContribCase> Cases() {

@@ -152,6 +152,17 @@ OpCase Aligned(const char* name, Attributes attributes) {
       .By({0});
 }
 
+// Regions of two pictures of 6 by 7 pixels: one inside, one over the border, one beyond it, one
+// smaller than its bins, one whose corners stand on halves.
+Arg Regions() {
+  return ConstantNumbers({5, 5}, {1,  1, 0, 5, 4, 0,   -2,  3, 9,   8,   1,   20, 3,
+                                  25, 8, 0, 2, 2, 2.2, 2.4, 1, 0.5, 1.5, 4.5, 3.5});
+}
+
+OpCase Pooled(const char* name, Attributes attributes) {
+  return Case(name, {Real({2, 2, 6, 7}), Regions()}, std::move(attributes)).By({0});
+}
+
 std::vector<OpCase> RegionCases() {
   const char* corner = "output_half_pixel";
   return {
@@ -162,6 +173,9 @@ std::vector<OpCase> RegionCases() {
               {{"coordinate_transformation_mode", corner}, {"mode", "max"}, {"sampling_ratio", 2}}),
       Aligned("RoiAlign_max_adaptive",
               {{"coordinate_transformation_mode", corner}, {"mode", "max"}}),
+      Pooled("MaxRoiPool", {{"pooled_shape", List{2, 3}}}).Unknown({0}),
+      Pooled("MaxRoiPool_scale", {{"pooled_shape", List{3, 2}}, {"spatial_scale", 0.5f}}),
+      Pooled("MaxRoiPool_one", {{"pooled_shape", List{1, 1}}}),
   };
 }
 
@@ -204,6 +218,9 @@ std::vector<OpCase> ImageGradientCases() {
           .Outputs(2, {0, 1}),
       own("RoiAlignGrad",
           {Real({3, 2, 1, 1}), Real({2, 2, 4, 5}), Real({3, 4}, -0.5, 6), Fed({3}, {1, 0, 1})})
+          .By({0}),
+      own("MaxRoiPoolGrad", {Real({5, 2, 2, 3}), Real({2, 2, 6, 7}), Regions()},
+          {{"pooled_shape", List{2, 3}}})
           .By({0}),
       own("DeformColumnsGrad",
           {Real({1, 2, 4, 4}), Real({1, 2, 3, 3}), Real({1, 8, 2, 2}, -1.3, 1.3),

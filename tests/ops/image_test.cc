@@ -63,6 +63,18 @@ TEST(RoiAlignTies, GoToTheFirst) {
   EXPECT_THAT(*ToDoubles(run.Results()[0]), ElementsAre(0.25, 0, 0, 0));
 }
 
+// Equal pixels: the first, row by row; a bin without pixels gives nothing to any.
+TEST(MaxRoiPoolTies, GoToTheFirst) {
+  CaseRun run(Case("MaxRoiPool",
+                   {Real({1, 1, 2, 3}), ConstantNumbers({2, 5}, {0, 1, 0, 2, 1, 0, 9, 9, 9, 9})},
+                   {{"pooled_shape", std::vector<int64_t>{1, 1}}})
+                  .By({0}),
+              DType::kDouble, CaseRun::Of::kGradients);
+  run.Set("x0", {5, 4, 4, 5, 4, 4});
+  run.Set("c0", {1, 7});
+  EXPECT_THAT(*ToDoubles(run.Results()[0]), ElementsAre(0, 1, 0, 0, 0, 0));
+}
+
 TEST(NonMaxSuppressionTies, KeepTheOrderOfTheBoxes) {
   CaseRun run(
       Case("NonMaxSuppression", {Real({1, 3, 4}), Real({1, 1, 3}), Ints({9}), FloatList({0.5})})

@@ -44,6 +44,7 @@ Arg Ints(Shape shape, std::vector<int64_t> values);
 Arg Int(int64_t value);
 Arg FloatList(std::vector<double> values);  // float, whatever the type of the row
 Arg Number(double value);                   // a scalar of the row's float type
+Arg ConstantNumbers(Shape shape, std::vector<double> values);  // of the row's float type
 Arg True();
 Arg Omitted();
 

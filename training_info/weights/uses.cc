@@ -139,6 +139,7 @@ class UseFinder : private FlowGraph {
                                       "TopK",
                                       "ConstantOfShape",
                                       "RoiAlign",
+                                      "MaxRoiPool",
                                       "Celu",
                                       "DynamicQuantizeLinear"};
     if (Axes(node.inputs[i]) == 0 || IsOneOf(node, kSettings) ||

@@ -14,6 +14,7 @@ void RegisterImageKernels(KernelTable& table) {
   RegisterAffineGridKernels(table);
   RegisterDeformKernels(table);
   RegisterRoiKernels(table);
+  RegisterRoiPoolKernels(table);
   RegisterDecoderKernels(table);
 }
 

@@ -13,6 +13,7 @@ void RegisterFoldKernels(KernelTable& table);        // Col2Im, MaxUnpool
 void RegisterGridSampleKernels(KernelTable& table);  // GridSample, GridSampleGrad
 void RegisterAffineGridKernels(KernelTable& table);
 void RegisterRoiKernels(KernelTable& table);      // RoiAlign, RoiAlignGrad
+void RegisterRoiPoolKernels(KernelTable& table);  // MaxRoiPool, MaxRoiPoolGrad
 void RegisterDecoderKernels(KernelTable& table);  // ImageDecoder
 void RegisterDeformKernels(KernelTable& table);   // DeformConv, DeformColumns and its gradient
 

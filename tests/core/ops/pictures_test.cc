@@ -53,6 +53,8 @@ std::vector<Refused> Rows() {
       y = MaxUnpool <kernel_shape = [2, 2], strides = [2, 2]> (x, i) })";
   const char* aligned = R"(g (float[1,1,2,2] x, float[1,4] r, int64[1] i) => (float[A,B,C,D] y) {
       y = RoiAlign (x, r, i) })";
+  const char* pooled = R"(g (float[1,1,2,2] x, float[1,5] r) => (float[A,B,C,D] y) {
+      y = MaxRoiPool <pooled_shape = [2, 2]> (x, r) })";
   const char* folded = R"(g (float[1,4,4] x, int64[2] i, int64[2] b) => (float[A,B,C,D] y) {
       y = Col2Im (x, i, b) })";
   const Tensor columns = Floats({1, 4, 4}, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16});
@@ -71,6 +73,9 @@ std::vector<Refused> Rows() {
       {unpooled, {{"x", picture}, {"i", indices({0, 1, 2, -1})}}, "lies outside"},
       {aligned, {{"x", picture}, {"r", roi}, {"i", Int64s({1})}}, "batch_indices"},
       {aligned, {{"x", picture}, {"r", roi}, {"i", Int64s({-1})}}, "batch_indices"},
+      {pooled, {{"x", picture}, {"r", Floats({1, 5}, {1, 0, 0, 1, 1})}}, "picture 1"},
+      {pooled, {{"x", picture}, {"r", Floats({1, 5}, {-1, 0, 0, 1, 1})}}, "picture -1"},
+      {pooled, {{"x", picture}, {"r", Floats({1, 5}, {NAN, 0, 0, 1, 1})}}, "picture nan"},
       {folded, {{"x", columns}, {"i", Int64s({3, 3})}, {"b", Int64s({3, 3})}}, "blocks"},
       {folded, {{"x", columns}, {"i", Int64s({4, 4})}, {"b", Int64s({2, 2})}}, "has room for"},
       {folded, {{"x", columns}, {"i", Int64s({3, 3})}, {"b", Int64s({0, 2})}}, "holds 0"},
@@ -90,6 +95,16 @@ TEST(HugeRegions, End) {
          {"i", Int64s({0})}});
     EXPECT_TRUE(y.ok()) << y.status();
   }
+  const auto y = Result(R"(g (float[1,1,2,2] x, float[3,5] r) => (float[A,B,C,D] y) {
+        y = MaxRoiPool <pooled_shape = [2, 2]> (x, r) })",
+                        {{"x", Floats({1, 1, 2, 2}, {1, 2, 3, 4})},
+                         {"r", Floats({3, 5}, {0, -1e38f, -1e38f, 1e38f, 1e38f,  //
+                                               0, INFINITY, 0, INFINITY, 1,      //
+                                               0, NAN, 0, 1, 1})}});
+  ASSERT_TRUE(y.ok()) << y.status();
+  EXPECT_THAT(std::vector<float>(y->data<float>(), y->data<float>() + 8),
+              testing::ElementsAre(1, 2, 3, 4, 0, 0, 0, 0));
+  EXPECT_TRUE(std::isnan(y->data<float>()[8]));
 }
 
 }  // namespace

@@ -223,14 +223,44 @@ Arrays RoiAlign(const Call& c) {
   })};
 }
 
+// Bin i of n of a side that is rounded to whole pixels, both ends among them.
+std::pair<Number, Number> PixelsOfBin(const Call& c, Number from, Number to, int64_t i, int64_t n) {
+  const Number scale = c.node.Float("spatial_scale", 1);
+  const Number start = std::round(from * scale);
+  const Number length = std::max<Number>(std::round(to * scale) - start + 1, 1);
+  const auto whole = static_cast<int64_t>(length);
+  const int64_t end = (i + 1) * whole;
+  return {start + static_cast<Number>(i * whole / n),
+          start + static_cast<Number>(end / n + (end % n == 0 ? 0 : 1))};
+}
+
+Arrays MaxRoiPool(const Call& c) {
+  const Array &x = c.in[0], &rois = c.in[1];
+  if (!IsFloating(x.dtype)) throw NotDefined("regions of whole numbers");
+  const std::vector<int64_t> bins = c.node.Ints("pooled_shape");
+  return {Make(x.dtype, {rois.shape[0], x.shape[1], bins[0], bins[1]}, [&](const Index& out) {
+    const auto corner = [&](int64_t i) { return rois[{out[0], i}]; };
+    const auto image = static_cast<int64_t>(corner(0));
+    const auto rows = PixelsOfBin(c, corner(2), corner(4), out[2], bins[0]);
+    const auto columns = PixelsOfBin(c, corner(1), corner(3), out[3], bins[1]);
+    std::vector<Number> seen;
+    for (int64_t h = 0; h < x.shape[2]; ++h) {
+      for (int64_t w = 0; w < x.shape[3]; ++w) {
+        const bool inside =
+            h >= rows.first && h < rows.second && w >= columns.first && w < columns.second;
+        if (inside) seen.push_back(x[{image, out[1], h, w}]);
+      }
+    }
+    return seen.empty() ? 0 : *std::max_element(seen.begin(), seen.end());
+  })};
+}
+
 }  // namespace
 
 const Table& SamplingTable() {
   static const auto* const table = new Table{
-      {"GridSample", GridSample},
-      {"AffineGrid", AffineGrid},
-      {"DeformConv", DeformConv},
-      {"RoiAlign", RoiAlign},
+      {"GridSample", GridSample}, {"AffineGrid", AffineGrid}, {"DeformConv", DeformConv},
+      {"RoiAlign", RoiAlign},     {"MaxRoiPool", MaxRoiPool},
   };
   return *table;
 }
