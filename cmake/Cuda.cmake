@@ -1,0 +1,44 @@
+# ONWARD_CUDA: AUTO builds what CUDA needs where its toolkit is found, ON insists, OFF leaves it out. Sets
+# ONWARD_CUDA_FOUND, and onward_cuda_headers: NVIDIA's headers (runtime, cuBLAS, cuDNN), of which the emulator of
+# tests/cuda_emu takes all types. The CUDA language is not enabled here.
+set(ONWARD_CUDA AUTO CACHE STRING "Build for CUDA: AUTO (where nvcc is found), ON or OFF")
+set_property(CACHE ONWARD_CUDA PROPERTY STRINGS AUTO ON OFF)
+
+set(ONWARD_CUDA_FOUND OFF)
+set(missing "")
+if(ONWARD_CUDA)
+  find_program(ONWARD_NVCC nvcc HINTS ENV CUDACXX ENV CUDA_PATH PATHS /usr/local/cuda PATH_SUFFIXES bin)
+  if(ONWARD_NVCC)
+    get_filename_component(ONWARD_CUDA_ROOT ${ONWARD_NVCC} DIRECTORY)
+    get_filename_component(ONWARD_CUDA_ROOT ${ONWARD_CUDA_ROOT} DIRECTORY)
+    find_path(ONWARD_CUDA_INCLUDE cuda_runtime.h HINTS ${ONWARD_CUDA_ROOT}/include ${ONWARD_CUDA_ROOT}/targets/x86_64-linux/include)
+    find_path(ONWARD_CUBLAS_INCLUDE cublas_v2.h HINTS ${ONWARD_CUDA_INCLUDE})
+    find_path(ONWARD_CUDNN_INCLUDE cudnn.h HINTS ${ONWARD_CUDA_INCLUDE})
+  endif()
+  foreach(wanted NVCC CUDA_INCLUDE CUBLAS_INCLUDE CUDNN_INCLUDE)
+    if(NOT ONWARD_${wanted})
+      list(APPEND missing ONWARD_${wanted})
+    endif()
+  endforeach()
+  if(NOT missing)
+    set(ONWARD_CUDA_FOUND ON)
+    add_library(onward_cuda_headers INTERFACE)
+    target_include_directories(onward_cuda_headers SYSTEM INTERFACE
+      ${ONWARD_CUDA_INCLUDE} ${ONWARD_CUBLAS_INCLUDE} ${ONWARD_CUDNN_INCLUDE})
+  elseif(NOT ONWARD_CUDA STREQUAL AUTO)
+    message(FATAL_ERROR "ONWARD_CUDA=ON, but these were not found: ${missing}. Name them (-DONWARD_NVCC=FILE, "
+      "-DONWARD_CUDNN_INCLUDE=FOLDER, ...) or set ONWARD_CUDA=OFF.")
+  endif()
+endif()
+if(NOT ONWARD_CUDA_FOUND AND PROJECT_IS_TOP_LEVEL)
+  if(NOT missing)
+    set(missing "nothing looked for")
+  endif()
+  list(JOIN missing " and " missing)
+  message(STATUS "CUDA and its emulator are skipped (ONWARD_CUDA=${ONWARD_CUDA}, not found: ${missing})")
+endif()
+
+# Has g++ compile these .cu files of the current folder, for the emulator.
+function(onward_emulated_sources)
+  set_source_files_properties(${ARGN} PROPERTIES LANGUAGE CXX SKIP_PRECOMPILE_HEADERS ON COMPILE_OPTIONS -Wno-unknown-pragmas)
+endfunction()

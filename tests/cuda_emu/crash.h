@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+// Says what a segmentation fault was about, where the emulator knows.
+#pragma once
+
+namespace onward::cuda_emu {
+
+// For the calling thread; does nothing where somebody else (a sanitizer) handles the signal.
+void ExplainFaults();
+
+}  // namespace onward::cuda_emu

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a .cu sees when g++ compiles it for the emulator: NVIDIA's headers for types, prototypes and
+// enums, and here the device side of them. Included through core/cuda/launch.h alone.
+#pragma once
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <cuda_runtime.h>
+
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <tuple>
+#include <type_traits>
+#include <vector>
+
+#include "tests/cuda_emu/atomics.h"
+#include "tests/cuda_emu/device_math.h"
+#include "tests/cuda_emu/warp.h"
+
+// One block runs at a time in a host thread, so shared memory is that thread's.
+#undef __shared__
+#define __shared__ static thread_local
+#ifndef __launch_bounds__
+#define __launch_bounds__(...)
+#endif
+
+// Set by the scheduler whenever another thread goes on.
+extern uint3 threadIdx;
+extern uint3 blockIdx;
+extern dim3 blockDim;
+extern dim3 gridDim;
+
+namespace onward::cuda_emu {
+
+void* DynamicShared();
+
+// The bytes of one argument, to be searched for pointers.
+struct Argument {
+  bool is_pointer;
+  const void* data;
+  size_t bytes;
+};
+
+struct KernelCall {
+  const void* kernel;
+  dim3 grid;
+  dim3 block;
+  size_t shared_bytes;
+  cudaStream_t stream;
+};
+
+// Checks the call as the driver would, and queues it.
+cudaError_t Submit(const KernelCall& call, const std::vector<Argument>& arguments,
+                   std::function<void()> thread);
+
+template <class... P>
+cudaError_t Launch(void (*kernel)(P...), dim3 grid, dim3 block, size_t shared_bytes,
+                   cudaStream_t stream, P... args) {
+  const std::vector<Argument> arguments = {{std::is_pointer_v<P>, &args, sizeof(P)}...};
+  return Submit({reinterpret_cast<const void*>(kernel), grid, block, shared_bytes, stream},
+                arguments, [kernel, ... args = args] { kernel(args...); });
+}
+
+}  // namespace onward::cuda_emu

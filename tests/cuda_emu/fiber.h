@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Stacks that the scheduler switches between, known to the sanitizers where these are there.
+#pragma once
+
+#include <boost/context/detail/fcontext.hpp>
+#include <cstddef>
+
+namespace onward::cuda_emu {
+
+class Fiber {
+ public:
+  using Body = void (*)();
+
+  Fiber();
+  ~Fiber();
+  Fiber(const Fiber&) = delete;
+  Fiber& operator=(const Fiber&) = delete;
+
+  // Called by the scheduler: goes on in the fiber (in body(), if it has not begun) until it
+  // suspends. The body never returns.
+  void Resume(Body body);
+  // Called in the running fiber.
+  static void Suspend();
+
+ private:
+  static void Enter(boost::context::detail::transfer_t transfer);
+
+  char* stack_;  // its lowest page faults
+  boost::context::detail::fcontext_t context_ = nullptr;
+  void* race_fiber_ = nullptr;
+  void* fake_stack_ = nullptr;
+};
+
+// What the race detector of -fsanitize=thread is told; nothing without it.
+void RaceRelease(void* object);
+void RaceAcquire(void* object);
+
+}  // namespace onward::cuda_emu
