@@ -10,7 +10,7 @@
 #include "absl/container/inlined_vector.h"
 #include "core/base/parallel.h"
 #include "core/base/status.h"
-#include "core/ops/cpu/broadcast.h"
+#include "core/device/plan/broadcast.h"
 #include "core/ops/elementwise/elementwise.h"
 
 namespace onward {

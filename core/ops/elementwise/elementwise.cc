@@ -11,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/parallel.h"
 #include "core/base/status.h"
-#include "core/ops/cpu/broadcast.h"
+#include "core/device/plan/broadcast.h"
 #include "core/ops/cpu/register.h"
 #include "core/ops/movement/movement.h"
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "core/ops/cpu/broadcast.h"
+#include "core/device/plan/broadcast.h"
 #include "core/ops/movement/movement.h"
 #include "core/ops/text/text.h"
 

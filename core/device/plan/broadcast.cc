@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/ops/cpu/broadcast.h"
+#include "core/device/plan/broadcast.h"
 
 #include "core/base/status.h"
 

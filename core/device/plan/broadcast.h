@@ -3,8 +3,8 @@
 // operands treat alike are merged, so that the usual cases (equal shapes, a
 // scalar, a bias on the last axis, [C,1,1] on NCHW) have one or few long runs,
 // in which an operand either advances with the output or stays on one element.
-#ifndef ONWARD_CORE_OPS_CPU_BROADCAST_H_
-#define ONWARD_CORE_OPS_CPU_BROADCAST_H_
+#ifndef ONWARD_CORE_DEVICE_PLAN_BROADCAST_H_
+#define ONWARD_CORE_DEVICE_PLAN_BROADCAST_H_
 
 #include <algorithm>
 #include <cstdint>
@@ -67,4 +67,4 @@ void BroadcastPlan::Walk(int64_t begin, int64_t end, const Body& body) const {
 
 }  // namespace onward
 
-#endif  // ONWARD_CORE_OPS_CPU_BROADCAST_H_
+#endif  // ONWARD_CORE_DEVICE_PLAN_BROADCAST_H_
