@@ -35,9 +35,7 @@ Result<InferenceSession> InferenceSession::Create(const Model& model,
         const onward::Environment& own = Access::FromEnvironment(environment);
         ONWARD_RETURN_IF_ERROR(own.cpu().Usable());
         ONWARD_ASSIGN_OR_RETURN(Graph graph, RunnableGraph(Access::FromModel(model), own));
-        CompileOptions options;
-        options.device = &own.cpu();
-        options.operators = &own.operators();
+        CompileOptions options = own.compile_options();
         options.looked_at = Access::FromModel(model).weights().PageReleaser();
         std::vector<NamedType> feeds = graph.FeedInputs();
         std::vector<ValueInfo> inputs = ToInfos(feeds), outputs = ToInfos(graph.outputs);

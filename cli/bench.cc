@@ -86,9 +86,7 @@ absl::StatusOr<Bench> PrepareInference(const Args& args, const Model& model,
   ONWARD_ASSIGN_OR_RETURN(Graph graph, RunnableGraph(model, environment));
   ONWARD_ASSIGN_OR_RETURN(TensorMap feeds,
                           RandomFeeds(graph.FeedInputs(), graph, {.batch = args.Int("batch")}));
-  CompileOptions options;
-  options.device = &environment.cpu();
-  options.operators = &environment.operators();
+  CompileOptions options = environment.compile_options();
   auto session = std::make_shared<Session>(std::move(graph), options);
   std::map<std::string, FeedType> types;
   for (const auto& [name, tensor] : feeds) types[name] = {tensor.dtype(), tensor.shape()};

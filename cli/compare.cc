@@ -30,9 +30,7 @@ absl::StatusOr<ValueMap> RunValues(Graph graph, const ValueMap& feeds,
     auto it = feeds.find(in.name);
     if (it != feeds.end()) relevant.insert(*it);
   }
-  CompileOptions options;
-  options.device = &environment.cpu();
-  options.operators = &environment.operators();
+  CompileOptions options = environment.compile_options();
   options.outputs = values;
   Session session(std::move(graph), options);
   return session.RunValues(relevant, nullptr);

@@ -1,15 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/compute_flags.h"
 
+#include <atomic>
+#include <iostream>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "core/base/parallel.h"
 #include "core/base/status.h"
+#include "core/runtime/plan.h"
+#include "environment/devices.h"
 
 namespace onward {
 namespace {
@@ -42,6 +49,22 @@ Flag PluginFlag() {
       .Repeated();
 }
 
+// Nothing is slow in silence: the first plan with nodes that the device cannot run says so.
+void TellFallbacks(const Plan& plan) {
+  static std::atomic<bool> told = false;
+  const std::vector<const PlanStep*> steps = plan.Fallbacks();
+  if (steps.empty() || told.exchange(true)) return;
+  std::map<std::string, int> counts;
+  for (const PlanStep* step : steps) ++counts[step->node.op_type];
+  std::cerr << "device: " << steps.size() << " of " << plan.compute.size() << " steps run on "
+            << plan.device->name() << ", " << plan.accelerators[0]->name() << " has no kernel: "
+            << absl::StrJoin(counts, ", ",
+                             [](std::string* out, const auto& entry) {
+                               absl::StrAppend(out, entry.first, " ", entry.second);
+                             })
+            << "\n";
+}
+
 absl::StatusOr<EnvironmentOptions> ReadOptions(const Args& args) {
   EnvironmentOptions options;
   if (args.Has("memory-limit")) {
@@ -49,7 +72,30 @@ absl::StatusOr<EnvironmentOptions> ReadOptions(const Args& args) {
   }
   options.exact_convolutions = args.Has("exact-conv");
   options.plugins = args.All("plugin");
+  const std::string device = args.Has("device") ? args.String("device") : "cpu";
+  options.require_accelerator = args.Has("require-device");
+  if (options.require_accelerator && device == "cpu") {
+    return absl::InvalidArgumentError("--require-device needs a --device other than cpu");
+  }
+  if (device == "cpu") return options;
+  ONWARD_ASSIGN_OR_RETURN(MakeAccelerator make,
+                          AcceleratorNamed(device == "auto" ? "cuda" : device, {}));
+  options.accelerators.push_back(std::move(make));
+  options.planned = TellFallbacks;
   return options;
+}
+
+// With --device auto, a machine without the device is no error.
+absl::StatusOr<std::unique_ptr<const Environment>> MakeEnvironment(const Args& args) {
+  ONWARD_ASSIGN_OR_RETURN(EnvironmentOptions options, ReadOptions(args));
+  auto environment = Environment::Make(options);
+  if (environment.ok() || !args.Has("device") || args.String("device") != "auto" ||
+      options.require_accelerator) {
+    return environment;
+  }
+  std::cerr << "device: cpu (" << environment.status().message() << ")\n";
+  options.accelerators.clear();
+  return Environment::Make(options);
 }
 
 }  // namespace
@@ -71,16 +117,20 @@ Command Computing(Command command, RunIn run) {
   command.flags.push_back(
       Flag::Value("memory-limit", "SIZE",
                   "bytes a run may use, as in 500M or 2G; values are computed again to fit"));
+  command.flags.push_back(
+      Flag::Value("device", "D",
+                  "auto, cpu, cuda or cuda:N; what a device lacks runs on the CPU (default cpu)"));
+  command.flags.push_back(
+      Flag::Switch("require-device", "an error where a node cannot run on the device"));
   command.flags.push_back(PluginFlag());
   command.check = [check = std::move(command.check)](const Args& args) -> absl::Status {
     ONWARD_RETURN_IF_ERROR(ReadOptions(args).status());
     return check ? check(args) : absl::OkStatus();
   };
   command.run = [run = std::move(run)](const Args& args) -> absl::StatusOr<int> {
-    ONWARD_ASSIGN_OR_RETURN(const EnvironmentOptions options, ReadOptions(args));
     if (args.Has("threads")) SetThreads(args.SmallInt("threads"));
     ONWARD_ASSIGN_OR_RETURN(const std::unique_ptr<const Environment> environment,
-                            Environment::Make(options));
+                            MakeEnvironment(args));
     return run(args, *environment);
   };
   return command;

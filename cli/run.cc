@@ -101,9 +101,7 @@ absl::StatusOr<int> RunRun(const Args& args, const Environment& environment) {
     }
     ONWARD_RETURN_IF_ERROR(CheckFeed(in, it->second));
   }
-  CompileOptions options;
-  options.device = &environment.cpu();
-  options.operators = &environment.operators();
+  CompileOptions options = environment.compile_options();
   options.looked_at = std::as_const(model).weights().PageReleaser();
   Session session(std::move(graph), options);
   RunOptions run;

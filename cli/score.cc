@@ -77,9 +77,7 @@ absl::Status RunDataSet(const Graph& graph, const fs::path& folder, const Tolera
     feeds[names[i].name] = inputs[i];
     copy.initializers.erase(names[i].name);
   }
-  CompileOptions options;
-  options.device = &environment.cpu();
-  options.operators = &environment.operators();
+  CompileOptions options = environment.compile_options();
   const std::vector<NamedType> outputs = copy.outputs;
   Session session(std::move(copy), options);
   ONWARD_ASSIGN_OR_RETURN(ValueMap results, session.RunValues(feeds, nullptr));

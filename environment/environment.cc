@@ -37,7 +37,28 @@ absl::StatusOr<std::unique_ptr<const Environment>> Environment::Make(
   made->cpu_ = MakeCpuDevice({.exact_convolutions = options.exact_convolutions,
                               .memory_limit = options.memory_limit,
                               .more_kernels = registry.kernels()});
+  made->require_accelerator_ = options.require_accelerator;
+  made->planned_ = options.planned;
+  for (const MakeAccelerator& make : options.accelerators) {
+    ONWARD_ASSIGN_OR_RETURN(made->accelerators_.emplace_back(), make(*made->cpu_));
+  }
   return std::unique_ptr<const Environment>(std::move(made));
+}
+
+std::vector<const Device*> Environment::accelerators() const {
+  std::vector<const Device*> devices;
+  for (const auto& device : accelerators_) devices.push_back(device.get());
+  return devices;
+}
+
+CompileOptions Environment::compile_options() const {
+  CompileOptions options;
+  options.device = cpu_.get();
+  options.accelerators = accelerators();
+  options.operators = operators_.get();
+  options.require_accelerator = require_accelerator_;
+  options.planned = planned_;
+  return options;
 }
 
 const Environment& DefaultEnvironment() {

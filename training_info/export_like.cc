@@ -45,9 +45,7 @@ absl::StatusOr<Variables> ComputedWeights(const Graph& trained, const std::set<s
   if (names.empty()) return Variables();
   Prune(&graph, names);
   ONWARD_ASSIGN_OR_RETURN(graph, Canonicalize(graph));
-  CompileOptions options;
-  options.device = &environment.cpu();
-  options.operators = &environment.operators();
+  CompileOptions options = environment.compile_options();
   Session session(std::move(graph), options);
   ONWARD_ASSIGN_OR_RETURN(TensorMap values, session.Run({}, nullptr));
   Variables computed;

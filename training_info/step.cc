@@ -88,9 +88,7 @@ absl::Status TrainingModel::Initialize() {
     const TrainingEntry& entry = spec_.entries[k];
     if (entry.initialization_bindings.empty()) continue;
     ONWARD_ASSIGN_OR_RETURN(Graph graph, Canonicalize(entry.initialization));
-    CompileOptions options;
-    options.device = &environment_.cpu();
-    options.operators = &environment_.operators();
+    CompileOptions options = environment_.compile_options();
     Session session(std::move(graph), options);
     RunOptions run;
     run.random = random_;
@@ -115,9 +113,7 @@ absl::Status TrainingModel::Initialize() {
 
 CompileOptions TrainingModel::StepOptions(int entry,
                                           const std::vector<std::string>& outputs) const {
-  CompileOptions options;
-  options.device = &environment_.cpu();
-  options.operators = &environment_.operators();
+  CompileOptions options = environment_.compile_options();
   const std::set<std::string> state = spec_.StateVariables();
   options.variables.insert(state.begin(), state.end());
   for (const Binding& b : spec_.entries[entry].update_bindings)
@@ -206,11 +202,13 @@ absl::StatusOr<ValueMap> TrainingModel::RunEntry(int entry, const ValueMap& feed
     ONWARD_RETURN_IF_ERROR(CheckFeed(in, it->second));
     relevant.insert(*it);
   }
+  ONWARD_RETURN_IF_ERROR(fetched_);
   OwnVariables();
   RunOptions run;
   run.random = random_;
   run.cancel = cancel;
   run.writer = &writer_;
+  run.residents = &residents_;
   auto result = program.session.RunValues(relevant, &variables_, run);
   if (!result.ok()) {
     return entries() > 1 ? Annotate(result.status(), absl::StrCat("training_info[", entry, "]"))
@@ -244,7 +242,7 @@ absl::StatusOr<ValueMap> TrainingModel::StepValues(const ValueMap& feeds,
                                                    const std::atomic<bool>* cancel) {
   // With one entry a failed run has changed nothing; with several, earlier
   // entries may have assigned already.
-  const Variables saved = entries() > 1 ? CopyOf(variables_) : Variables{};
+  const Variables saved = entries() > 1 ? CopyOf(std::as_const(*this).variables()) : Variables{};
   ValueMap all;
   for (int k = 0; k < entries(); ++k) {
     auto result = RunEntry(k, feeds, outputs, cancel);
@@ -270,18 +268,20 @@ absl::StatusOr<TensorMap> TrainingModel::Infer(const TensorMap& feeds) {
     ONWARD_ASSIGN_OR_RETURN(Graph graph,
                             Lower(spec_.inference, environment_, spec_.StateVariables()));
     SetInferenceMode(&graph);
-    CompileOptions options;
-    options.device = &environment_.cpu();
-    options.operators = &environment_.operators();
+    CompileOptions options = environment_.compile_options();
     const std::set<std::string> state = spec_.StateVariables();
     options.variables.insert(state.begin(), state.end());
     options.looked_at = model_.weights().PageReleaser();
     inference_ = std::make_unique<Session>(std::move(graph), options);
   }
-  return inference_->Run(feeds, &variables_);
+  RunOptions run;
+  run.residents = &residents_;
+  return inference_->Run(feeds, &variables_, run);
 }
 
 absl::StatusOr<Model> TrainingModel::Export() const {
+  BringHome();
+  ONWARD_RETURN_IF_ERROR(fetched_);
   // One lease for all that share the present memory: it ends with the last of them.
   std::shared_ptr<Variables> lent = lent_.lock();
   if (lent == nullptr) lent = std::make_shared<Variables>(variables_);
@@ -295,6 +295,8 @@ absl::StatusOr<Model> TrainingModel::Export() const {
   lent_ = lent;
   return out;
 }
+
+void TrainingModel::BringHome() const { fetched_.Update(residents_.Fetch(&variables_)); }
 
 void TrainingModel::OwnVariables() {
   if (lent_.expired()) return;

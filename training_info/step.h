@@ -10,6 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "core/onnx_io/model.h"
+#include "core/runtime/residents.h"
 #include "core/runtime/session.h"
 #include "environment/environment.h"
 #include "training_info/spec.h"
@@ -68,10 +69,16 @@ class TrainingModel {
   // The file's, but for the values of variables.
   const Model& model() const { return model_; }
   const Environment& environment() const { return environment_; }
-  const Variables& variables() const { return variables_; }
+  // Those that devices hold are copied to the host first.
+  const Variables& variables() const {
+    BringHome();
+    return variables_;
+  }
   // To change them, or to run something on them; what the steps noted of them is void
   // then, so the reference is good until the next step.
   Variables& variables() {
+    BringHome();
+    residents_.Forget();
     OwnVariables();
     writer_ = nullptr;
     return variables_;
@@ -98,6 +105,9 @@ class TrainingModel {
     std::vector<NamedType> inputs;
   };
   absl::Status OpenVariables();
+  // What devices hold newer goes to the host. An error stays in fetched_, for the next call that
+  // can return it.
+  void BringHome() const;
   // Before variables are written to: what Export has lent stays as it is.
   void OwnVariables();
   CompileOptions StepOptions(int entry, const std::vector<std::string>& outputs) const;
@@ -110,7 +120,9 @@ class TrainingModel {
   const Environment& environment_;
   TrainingSpec spec_;
   std::vector<Graph> lowered_;
-  Variables variables_;
+  mutable Variables variables_;
+  mutable Residents residents_;
+  mutable absl::Status fetched_;
   Variables originals_;  // the file's values of variables that no initialization computes
   mutable std::weak_ptr<Variables> lent_;
   const Executor* writer_ = nullptr;  // RunOptions::writer

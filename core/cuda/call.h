@@ -23,8 +23,8 @@ inline cudaStream_t StreamOf(const KernelCall& call) {
 // "what: out of memory (cudaErrorMemoryAllocation)". Running out of memory is ResourceExhausted.
 inline absl::Status StatusOf(cudaError_t error, std::string_view what) {
   if (error == cudaSuccess) return absl::OkStatus();
-  const std::string text =
-      absl::StrCat(std::string(what), ": ", cudaGetErrorString(error), " (", cudaGetErrorName(error), ")");
+  const std::string text = absl::StrCat(std::string(what), ": ", cudaGetErrorString(error), " (",
+                                        cudaGetErrorName(error), ")");
   return error == cudaErrorMemoryAllocation ? absl::ResourceExhaustedError(text)
                                             : absl::InternalError(text);
 }

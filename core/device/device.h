@@ -28,6 +28,13 @@ class Stream {
   virtual absl::Status Copy(void* to, const void* from, size_t bytes) = 0;
   // Whether every element is finite, for floating-point tensors of the device. Waits.
   virtual absl::StatusOr<bool> AllFinite(const Tensor& tensor) = 0;
+  // What is queued from here to End happens as a whole, or, where `keep` is false or End fails,
+  // not at all. Nothing waits in between. A stream that cannot do so does it one by one.
+  virtual absl::Status Begin() { return absl::OkStatus(); }
+  virtual absl::Status End(bool keep) {
+    (void)keep;
+    return absl::OkStatus();
+  }
   // Waits for all that was queued.
   virtual absl::Status Synchronize() = 0;
 };
@@ -41,7 +48,8 @@ class Device {
   virtual const KernelTable& kernels() const = 0;
   // Its values live in memory that the host cannot reach, and its work is queued on streams.
   virtual bool has_own_memory() const { return false; }
-  // Memory of its own, given back when the last owner goes. Contents undefined.
+  // Memory of its own, given back when the last owner goes, once all that was queued on any
+  // stream by then is done. Contents undefined.
   virtual absl::StatusOr<std::shared_ptr<void>> Allocate(size_t bytes) const {
     (void)bytes;
     return absl::UnimplementedError("the device has no memory of its own");

@@ -13,10 +13,10 @@
 namespace onward {
 
 struct DeviceOptions {
-  int index = 0;                  // which of the machine's
-  size_t memory_limit = 0;        // zero: what the device has
-  bool allow_tf32 = false;        // float products in fewer bits
-  bool deterministic = true;      // the same bits in every run
+  int index = 0;              // which of the machine's
+  size_t memory_limit = 0;    // zero: what the device has
+  bool allow_tf32 = false;    // float products in fewer bits
+  bool deterministic = true;  // the same bits in every run
 };
 
 // Changes whenever a type that crosses the border does.

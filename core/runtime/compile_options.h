@@ -19,6 +19,8 @@
 
 namespace onward {
 
+struct Plan;
+
 // The type of what is fed.
 struct FeedType {
   DType dtype = DType::kUndefined;  // of a tensor; undefined: it is something else
@@ -31,7 +33,14 @@ struct FeedType {
 };
 
 struct CompileOptions {
-  const Device* device = nullptr;          // required
+  const Device* device = nullptr;  // required; works in the host's memory
+  // Wanted before `device`, in this order; they have memory of their own.
+  std::vector<const Device*> accelerators = {};
+  // A node that none of them can run is an error; small integers and what is not worth its
+  // copies stay on the host all the same.
+  bool require_accelerator = false;
+  // Told of every plan that was made. May be null.
+  std::function<void(const Plan&)> planned = nullptr;
   const OperatorSet* operators = nullptr;  // required
   std::map<std::string, FeedType> feeds;   // every input without initializer
   // Initializers that may change between runs; the others are constants.

@@ -11,9 +11,10 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/parallel.h"
 #include "core/base/status.h"
-#include "core/runtime/control/control.h"
-#include "core/runtime/late_node.h"
+#include "core/runtime/accelerators.h"
+#include "core/runtime/bound_step.h"
 #include "core/runtime/program.h"
+#include "core/runtime/residents.h"
 #include "core/tensor/finite.h"
 
 namespace onward {
@@ -23,15 +24,6 @@ int64_t Now() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
              std::chrono::steady_clock::now().time_since_epoch())
       .count();
-}
-
-void CopyBytes(const Tensor& from, Tensor* to) {
-  constexpr int64_t kGrain = 1 << 18;
-  const char* source = static_cast<const char*>(from.raw());
-  char* target = static_cast<char*>(to->raw());
-  ParallelFor(static_cast<int64_t>(to->bytes()), kGrain, [&](int64_t begin, int64_t end) {
-    std::memcpy(target + begin, source + begin, end - begin);
-  });
 }
 
 size_t BytesOf(const Value& value) {
@@ -57,27 +49,7 @@ bool IsTooLarge(const Sequence& sequence, size_t limit) {
   return bytes > limit;
 }
 
-// " (nor are those of 2 other variables)"
-std::string Others(size_t count) {
-  if (count == 0) return "";
-  return absl::StrCat(" (nor ", count == 1 ? "is that of " : "are those of ", count,
-                      " other variable", count == 1 ? ")" : "s)");
-}
-
 }  // namespace
-
-struct Executor::BoundStep {
-  const PlanStep* step;
-  std::vector<const Tensor*> inputs;
-  std::vector<Tensor*> outputs;
-  void* workspace;
-  // Of commit steps.
-  std::unique_ptr<UpdateNotes> notes = nullptr;
-  std::unique_ptr<bool[]> bad = nullptr;  // per output
-  // Of late steps.
-  std::unique_ptr<LateNode> late = nullptr;
-  std::unique_ptr<ControlFlow> control = nullptr;
-};
 
 Executor::Executor(std::shared_ptr<const Plan> plan)
     : plan_(std::move(plan)),
@@ -90,7 +62,7 @@ Executor::Executor(std::shared_ptr<const Plan> plan)
     const PlanValue& v = plan_->values[i];
     if (v.storage == PlanValue::Storage::kValue) continue;
     if (v.root != static_cast<int>(i)) views_of_[v.root].push_back(static_cast<int>(i));
-    if (v.storage == PlanValue::Storage::kConstant) {
+    if (v.storage == PlanValue::Storage::kConstant && v.device == kHost) {
       // Without an owner, so that nobody takes it for a new tensor.
       tensors_[i] = Tensor(v.constant.dtype(), v.constant.shape(),
                            const_cast<void*>(v.constant.raw()), nullptr);
@@ -98,7 +70,9 @@ Executor::Executor(std::shared_ptr<const Plan> plan)
     }
     const PlanValue& root = plan_->values[v.root];
     void* data = nullptr;
-    if (root.storage == PlanValue::Storage::kArena) data = arena_.data<char>() + root.offset;
+    if (root.storage == PlanValue::Storage::kArena && root.device == kHost) {
+      data = arena_.data<char>() + root.offset;
+    }
     if (root.storage == PlanValue::Storage::kOwned) {
       if (v.root == static_cast<int>(i)) values_[i] = Tensor(v.dtype, *v.shape);
       data = values_[v.root].tensor()->raw();
@@ -112,6 +86,10 @@ Executor::Executor(std::shared_ptr<const Plan> plan)
     b.bad = std::make_unique<bool[]>(b.outputs.size());
   }
   results_.resize(plan_->outputs.size());
+  if (!plan_->accelerators.empty()) {
+    accelerators_ = std::make_unique<Accelerators>(*plan_);
+    own_residents_ = std::make_unique<Residents>();
+  }
   if (plan_->rest != nullptr) {
     rest_ = std::make_unique<Program>(plan_->rest->graph, plan_->rest->options);
   }
@@ -133,13 +111,39 @@ void Executor::Bind(const std::vector<PlanStep>& steps, std::vector<BoundStep>* 
   }
 }
 
+absl::Status Executor::OpenAccelerators() {
+  ONWARD_RETURN_IF_ERROR(accelerators_->Open());
+  for (size_t i = 0; i < tensors_.size(); ++i) {
+    const PlanValue& v = plan_->values[i];
+    const PlanValue& root = plan_->values[v.root];
+    if (v.device == kHost) continue;
+    if (root.storage == PlanValue::Storage::kArena) {
+      tensors_[i].Rebind(accelerators_->arena(v.device) + root.offset);
+    } else if (root.storage == PlanValue::Storage::kConstant) {
+      tensors_[i].Rebind(accelerators_->constant(v.root));
+    }
+  }
+  for (std::vector<BoundStep>* steps : {&compute_, &commit_}) {
+    for (BoundStep& b : *steps) {
+      if (b.step->device == kHost) continue;
+      b.workspace = accelerators_->arena(b.step->device) + b.step->workspace_offset;
+    }
+  }
+  return absl::OkStatus();
+}
+
+Residents* Executor::ResidentsOf(const RunOptions& options) {
+  return options.residents != nullptr ? options.residents : own_residents_.get();
+}
+
 void Executor::Point(int id, const Tensor& tensor) {
   void* data = const_cast<void*>(tensor.raw());
   tensors_[id].Rebind(data);
   for (int view : views_of_[id]) tensors_[view].Rebind(data);
 }
 
-absl::Status Executor::BindSources(absl::Span<const Value* const> inputs, Variables* variables) {
+absl::Status Executor::BindSources(absl::Span<const Value* const> inputs, Variables* variables,
+                                   Residents* residents) {
   const auto mismatch = [&](const std::string& name, const PlanValue& v, const std::string& given) {
     return absl::InvalidArgumentError(
         absl::StrCat("'", name, "' is ", given, ", but the plan was made for ",
@@ -175,7 +179,13 @@ absl::Status Executor::BindSources(absl::Span<const Value* const> inputs, Variab
     }
     const PlanValue& v = plan_->values[id];
     if (!fits(v, it->second)) return mismatch(name, v, Value(it->second).ToString());
-    Point(id, it->second);
+    if (v.device == kHost) {
+      Point(id, it->second);
+      continue;
+    }
+    ONWARD_ASSIGN_OR_RETURN(void* const there,
+                            residents->Place(name, it->second, plan_->DeviceOf(v.device)));
+    Point(id, Tensor(v.dtype, *v.shape, there, nullptr));
   }
   return absl::OkStatus();
 }
@@ -215,74 +225,42 @@ absl::Status Executor::RunLate(const BoundStep& bound, const RunOptions& options
   return absl::OkStatus();
 }
 
-KernelCall Executor::CallOf(const BoundStep& b, const RandomState& random) {
-  return {b.inputs, b.outputs, b.workspace, random, b.notes.get()};
+KernelCall Executor::CallOf(const BoundStep& b, const RandomState& random) const {
+  void* const stream =
+      b.step->device == kHost ? nullptr : accelerators_->stream(b.step->device).native();
+  return {b.inputs, b.outputs, b.workspace, random, b.notes.get(), stream};
 }
 
-absl::Status Executor::RunSteps(const std::vector<BoundStep>& steps, const RunOptions& options) {
+absl::Status Executor::RunTransfer(const BoundStep& b) {
+  const int from = plan_->values[b.step->inputs[0]].device;
+  const int to = plan_->values[b.step->outputs[0]].device;
+  if (from != kHost || to != kHost) {
+    return accelerators_->Copy(*b.inputs[0], from, b.outputs[0], to);
+  }
+  CopyBytes(*b.inputs[0], b.outputs[0]);
+  return absl::OkStatus();
+}
+
+absl::Status Executor::RunSteps(const std::vector<BoundStep>& steps, const RunOptions& options,
+                                int device) {
   for (const BoundStep& b : steps) {
+    if (device >= 0 && b.step->device != device) continue;
     if (options.cancel != nullptr && options.cancel->load(std::memory_order_relaxed)) {
       return absl::CancelledError("stopped");
     }
     const int64_t start = options.on_step ? Now() : 0;
-    ONWARD_RETURN_IF_ERROR(b.step->late ? RunLate(b, options)
-                                        : b.step->kernel.run(CallOf(b, options.random)));
+    if (accelerators_ != nullptr && b.step->device == kHost) {
+      ONWARD_RETURN_IF_ERROR(accelerators_->WaitForHost());
+    }
+    ONWARD_RETURN_IF_ERROR(b.step->late       ? RunLate(b, options)
+                           : b.step->transfer ? RunTransfer(b)
+                                              : b.step->kernel.run(CallOf(b, options.random)));
+    if (!options.on_step) continue;
+    if (accelerators_ != nullptr) ONWARD_RETURN_IF_ERROR(accelerators_->WaitForAll());
     // What a body does is told step by step.
-    if (options.on_step && b.control == nullptr) options.on_step(*b.step, Now() - start);
+    if (b.control == nullptr) options.on_step(*b.step, Now() - start);
   }
   return absl::OkStatus();
-}
-
-absl::Status Executor::CheckFinite() const {
-  for (int id : plan_->finite) {
-    if (!AllFinite(tensors_[id])) {
-      return absl::OutOfRangeError(
-          absl::StrCat("'", plan_->values[id].name,
-                       "' is not finite; nothing was updated (try a smaller learning rate, "
-                       "or look at the data)"));
-    }
-  }
-  return absl::OkStatus();
-}
-
-absl::Status Executor::CheckUpdates(const Variables& variables, bool notes_hold) {
-  bool finite = true;
-  for (const BoundStep& b : commit_) {
-    if (!b.step->kernel.would_be_finite) continue;
-    b.notes->hold = notes_hold;
-    std::fill_n(b.bad.get(), b.outputs.size(), false);
-    finite &= b.step->kernel.would_be_finite(CallOf(b, {}), b.bad.get());
-  }
-  for (const PlanCopy& copy : plan_->copies) finite &= AllFinite(tensors_[copy.from]);
-  return finite ? absl::OkStatus() : BlameUpdate(variables);
-}
-
-absl::Status Executor::BlameUpdate(const Variables& variables) const {
-  absl::flat_hash_set<std::string> bad;
-  for (const BoundStep& b : commit_) {
-    for (size_t o = 0; o < b.outputs.size(); ++o) {
-      if (b.bad[o]) bad.insert(plan_->values[plan_->values[b.step->outputs[o]].root].name);
-    }
-  }
-  for (const PlanCopy& copy : plan_->copies) {
-    if (!AllFinite(tensors_[copy.from])) bad.insert(copy.variable);
-  }
-  // Where one was bad before, it is the cause of the others.
-  const auto old = absl::c_find_if(plan_->updates, [&](const std::string& name) {
-    return bad.contains(name) && !AllFinite(variables.at(name));
-  });
-  if (old != plan_->updates.end()) {
-    return absl::OutOfRangeError(
-        absl::StrCat("'", *old,
-                     "' holds NaN or infinity already before the step; nothing was updated (go on "
-                     "from an earlier file; if the values are meant, do not train this tensor)"));
-  }
-  const auto first =
-      absl::c_find_if(plan_->updates, [&](const std::string& name) { return bad.contains(name); });
-  CheckInvariant(first != plan_->updates.end(), "only updates are checked");
-  return absl::OutOfRangeError(
-      absl::StrCat("the new value of '", *first, "' is not finite", Others(bad.size() - 1),
-                   "; nothing was updated (try a smaller learning rate, or look at the data)"));
 }
 
 // Phase two overwrites variables and may use the memory of anything else; what was fed may
@@ -299,39 +277,18 @@ void Executor::KeepResults() {
 absl::Status Executor::Compute(absl::Span<const Value* const> inputs, Variables* variables,
                                const RunOptions& options) {
   try {
-    ONWARD_RETURN_IF_ERROR(BindSources(inputs, variables));
+    if (accelerators_ != nullptr) {
+      if (!accelerators_->open()) ONWARD_RETURN_IF_ERROR(OpenAccelerators());
+      if (options.residents == nullptr) own_residents_->Forget();
+    }
+    ONWARD_RETURN_IF_ERROR(BindSources(inputs, variables, ResidentsOf(options)));
     ONWARD_RETURN_IF_ERROR(RunSteps(compute_, options));
+    if (accelerators_ != nullptr) ONWARD_RETURN_IF_ERROR(accelerators_->WaitForAll());
     KeepResults();
     return CheckFinite();
   } catch (const std::bad_alloc&) {
     return absl::ResourceExhaustedError("out of memory during a run");
   }
-}
-
-absl::Status Executor::Commit(Variables* variables, const RunOptions& options) {
-  if (plan_->updates.empty()) return absl::OkStatus();
-  for (const PlanCopy& copy : plan_->copies) {
-    const Tensor& target = variables->at(copy.variable);
-    if (tensors_[copy.from].dtype() != target.dtype() ||
-        tensors_[copy.from].shape() != target.shape()) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "the new value of '", copy.variable, "' is ", DTypeName(tensors_[copy.from].dtype()),
-          tensors_[copy.from].shape().ToString(), ", but the variable is ",
-          DTypeName(target.dtype()), target.shape().ToString()));
-    }
-  }
-  const bool own = options.writer != nullptr && *options.writer == this;
-  ONWARD_RETURN_IF_ERROR(CheckUpdates(*variables, own));
-  if (options.writer != nullptr) *options.writer = nullptr;
-  RunOptions commit = options;
-  commit.cancel = nullptr;
-  ONWARD_RETURN_IF_ERROR(RunSteps(commit_, commit));
-  for (const PlanCopy& copy : plan_->copies) {
-    Tensor& target = variables->at(copy.variable);
-    CopyBytes(tensors_[copy.from], &target);
-  }
-  if (options.writer != nullptr) *options.writer = this;
-  return absl::OkStatus();
 }
 
 absl::StatusOr<ValueMap> Executor::RunValues(const ValueMap& feeds, Variables* variables,
@@ -358,55 +315,6 @@ absl::StatusOr<TensorMap> Executor::Run(const TensorMap& feeds, Variables* varia
                                         const RunOptions& options) {
   ONWARD_ASSIGN_OR_RETURN(ValueMap results, RunValues(ToValues(feeds), variables, options));
   return ToTensors(std::move(results));
-}
-
-ValueMap ToValues(const TensorMap& tensors) { return ValueMap(tensors.begin(), tensors.end()); }
-
-absl::StatusOr<TensorMap> ToTensors(ValueMap values) {
-  TensorMap tensors;
-  for (auto& [name, value] : values) {
-    if (value.tensor() == nullptr) {
-      return absl::UnimplementedError(
-          absl::StrCat("'", name, "' is ", value.ToString(), ", not a tensor"));
-    }
-    tensors.emplace_hint(tensors.end(), name, std::move(*value.tensor()));
-  }
-  return tensors;
-}
-
-absl::Status CheckFeed(const NamedType& input, const Tensor& tensor) {
-  const ValueType given = ValueType::Of(tensor.dtype(), tensor.shape());
-  auto mismatch = [&] {
-    return absl::InvalidArgumentError(absl::StrCat("input '", input.name, "' must be ",
-                                                   input.type.ToString(), ", but ",
-                                                   given.ToString(), " was given"));
-  };
-  if (input.type.dtype != DType::kUndefined && input.type.dtype != tensor.dtype())
-    return mismatch();
-  if (!input.type.has_rank) return absl::OkStatus();
-  if (input.type.rank() != tensor.shape().rank()) return mismatch();
-  for (int i = 0; i < tensor.shape().rank(); ++i) {
-    if (input.type.dims[i].known() && input.type.dims[i].value != tensor.shape()[i])
-      return mismatch();
-  }
-  return absl::OkStatus();
-}
-
-absl::Status CheckFeed(const NamedType& input, const Value& value) {
-  if (value.tensor() != nullptr && input.type.is_tensor()) {
-    return CheckFeed(input, *value.tensor());
-  }
-  const ValueType& declared = input.type;
-  const bool optional = declared.kind == ValueType::Kind::kOptional;
-  if (value.empty() && optional) return absl::OkStatus();
-  const ValueType* wanted = optional ? declared.element.get() : &declared;
-  const ValueType given = value.type();
-  if (wanted == nullptr || (wanted->kind == given.kind && wanted->leaf() == given.leaf())) {
-    return absl::OkStatus();
-  }
-  return absl::InvalidArgumentError(absl::StrCat("input '", input.name, "' must be ",
-                                                 declared.ToString(), ", but ", value.ToString(),
-                                                 " was given"));
 }
 
 }  // namespace onward

@@ -29,8 +29,10 @@ absl::StatusOr<TensorMap> ToTensors(ValueMap values);
 // The mutable state: each tensor owns its memory and is written in place.
 using Variables = absl::btree_map<std::string, Tensor>;
 
+class Accelerators;
 class Executor;
 class Program;
+class Residents;
 class LateNode;
 class ControlFlow;
 
@@ -44,6 +46,8 @@ struct RunOptions {
   // it noted of them, and need not look at every element again to tell whether the new
   // values would be finite. Whoever changes a variable by other means sets it to null.
   const Executor** writer = nullptr;
+  // The variables that devices hold. Null: they are copied in before a run and back after it.
+  Residents* residents = nullptr;
 };
 
 class Executor {
@@ -75,17 +79,30 @@ class Executor {
 
  private:
   struct BoundStep;
-  static KernelCall CallOf(const BoundStep& bound, const RandomState& random);
+  KernelCall CallOf(const BoundStep& bound, const RandomState& random) const;
   void Bind(const std::vector<PlanStep>& steps, std::vector<BoundStep>* bound);
-  absl::Status BindSources(absl::Span<const Value* const> inputs, Variables* variables);
+  absl::Status OpenAccelerators();
+  absl::Status BindSources(absl::Span<const Value* const> inputs, Variables* variables,
+                           Residents* residents);
   void Point(int id, const Tensor& tensor);
-  absl::Status RunSteps(const std::vector<BoundStep>& steps, const RunOptions& options);
+  // Those of one device, or (-1) all.
+  absl::Status RunSteps(const std::vector<BoundStep>& steps, const RunOptions& options,
+                        int device = -1);
   absl::Status RunLate(const BoundStep& bound, const RunOptions& options);
+  absl::Status RunTransfer(const BoundStep& bound);
+  absl::StatusOr<bool> IsFinite(int id);
+  // Phase two, once it is known to leave finite numbers.
+  absl::Status Assign(Variables* variables, const RunOptions& options);
+  absl::Status AssignOnAccelerators(Variables* variables);
+  bool StaysOnHost(const PlanCopy& copy) const;
+  // What this executor holds where the caller holds nothing, and nothing where he does.
+  Residents* ResidentsOf(const RunOptions& options);
+  int HomeOf(const std::string& variable) const;  // value id; -1: the plan does not read it
   Value ValueOf(int id) const;
   void KeepResults();
   absl::Status CheckFinite() const;
-  absl::Status CheckUpdates(const Variables& variables, bool notes_hold);
-  absl::Status BlameUpdate(const Variables& variables) const;
+  absl::Status CheckUpdates(Variables* variables, const RunOptions& options, bool notes_hold);
+  absl::Status BlameUpdate(const Variables& variables);
 
   std::shared_ptr<const Plan> plan_;
   Tensor arena_;
@@ -95,6 +112,8 @@ class Executor {
   std::vector<BoundStep> compute_, commit_;
   std::vector<Value> results_;
   std::unique_ptr<Program> rest_;
+  std::unique_ptr<Accelerators> accelerators_;  // null where the plan has none
+  std::unique_ptr<Residents> own_residents_;
 };
 
 // Checks a feed against a declared input type; the message names both.

@@ -40,7 +40,8 @@ std::optional<int> ListLength(const PlanStep& step) {
 
 bool CanJoin(const PlanStep& a, const PlanStep& b) {
   const int leading = a.kernel.lists->leading;
-  return a.node.op_type == b.node.op_type && a.node.domain == b.node.domain &&
+  return a.device == b.device && a.node.op_type == b.node.op_type &&
+         a.node.domain == b.node.domain &&
          std::equal(a.inputs.begin(), a.inputs.begin() + leading, b.inputs.begin()) &&
          SameAttributes(a.node.attributes, b.node.attributes);
 }
@@ -104,8 +105,11 @@ class Merger {
     AppendLists(in_names, lists.leading, lists.input_kinds, lengths, &joined.node.inputs);
     AppendLists(outputs, 0, lists.output_kinds, lengths, &joined.outputs);
     AppendLists(out_names, 0, lists.output_kinds, lengths, &joined.node.outputs);
+    joined.device = group[0].device;
+    EvaluateContext there = context_;
+    there.device = &plan_.DeviceOf(joined.device);
     auto kernel = ChooseKernel(
-        {joined.node, Specs(joined.inputs), Specs(joined.outputs), plan_.opsets}, context_);
+        {joined.node, Specs(joined.inputs), Specs(joined.outputs), plan_.opsets}, there);
     if (!kernel.ok() || !kernel->infallible || !Fits(joined.inputs, kernel->input_layouts) ||
         !Fits(joined.outputs, kernel->output_layouts)) {
       return std::nullopt;

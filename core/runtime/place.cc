@@ -37,6 +37,35 @@ int InputToOverwrite(const Plan& plan, const PlanStep& step, int o, int at,
   return -1;
 }
 
+// Gives what is in the memory of one device its place in the arena there.
+MemoryPlan PlaceOn(int device, Plan* plan) {
+  std::vector<Lifetime> buffers;
+  absl::flat_hash_map<int, int> buffer_of;  // root value -> index
+  ForEachUse(*plan, [&](int id, int at, Use use) {
+    if (use == Use::kShape) return;
+    const PlanValue& root = plan->values[plan->values[id].root];
+    if (root.storage != PlanValue::Storage::kArena || root.device != device) return;
+    auto [it, inserted] = buffer_of.try_emplace(root.root, static_cast<int>(buffers.size()));
+    if (inserted) buffers.push_back({root.bytes(), at, at, 0});
+    buffers[it->second].last = std::max(buffers[it->second].last, at);
+  });
+  std::vector<std::pair<PlanStep*, int>> workspaces;
+  int at = 0;
+  for (std::vector<PlanStep>* steps : {&plan->compute, &plan->commit}) {
+    for (PlanStep& step : *steps) {
+      if (step.kernel.workspace_bytes > 0 && step.device == device) {
+        workspaces.emplace_back(&step, static_cast<int>(buffers.size()));
+        buffers.push_back({step.kernel.workspace_bytes, at, at, 0});
+      }
+      ++at;
+    }
+  }
+  const MemoryPlan memory = PlaceBuffers(&buffers);
+  for (const auto& [root, index] : buffer_of) plan->values[root].offset = buffers[index].offset;
+  for (const auto& [step, index] : workspaces) step->workspace_offset = buffers[index].offset;
+  return memory;
+}
+
 }  // namespace
 
 void ShareBuffers(Plan* plan) {
@@ -68,32 +97,13 @@ void ShareBuffers(Plan* plan) {
 }
 
 void PlaceValues(Plan* plan) {
-  std::vector<Lifetime> buffers;
-  absl::flat_hash_map<int, int> buffer_of;  // root value -> index
-  ForEachUse(*plan, [&](int id, int at, Use use) {
-    if (use == Use::kShape) return;
-    const PlanValue& root = plan->values[plan->values[id].root];
-    if (root.storage != PlanValue::Storage::kArena) return;
-    auto [it, inserted] = buffer_of.try_emplace(root.root, static_cast<int>(buffers.size()));
-    if (inserted) buffers.push_back({root.bytes(), at, at, 0});
-    buffers[it->second].last = std::max(buffers[it->second].last, at);
-  });
-  std::vector<std::pair<PlanStep*, int>> workspaces;
-  int at = 0;
-  for (std::vector<PlanStep>* steps : {&plan->compute, &plan->commit}) {
-    for (PlanStep& step : *steps) {
-      if (step.kernel.workspace_bytes > 0) {
-        workspaces.emplace_back(&step, static_cast<int>(buffers.size()));
-        buffers.push_back({step.kernel.workspace_bytes, at, at, 0});
-      }
-      ++at;
-    }
+  const MemoryPlan host = PlaceOn(kHost, plan);
+  plan->arena_bytes = host.arena_bytes;
+  plan->live_bytes = host.live_bytes;
+  plan->accelerator_bytes.clear();
+  for (int d = 1; d <= static_cast<int>(plan->accelerators.size()); ++d) {
+    plan->accelerator_bytes.push_back(PlaceOn(d, plan).arena_bytes);
   }
-  const MemoryPlan memory = PlaceBuffers(&buffers);
-  for (const auto& [root, index] : buffer_of) plan->values[root].offset = buffers[index].offset;
-  for (const auto& [step, index] : workspaces) step->workspace_offset = buffers[index].offset;
-  plan->arena_bytes = memory.arena_bytes;
-  plan->live_bytes = memory.live_bytes;
 }
 
 }  // namespace onward

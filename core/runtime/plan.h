@@ -19,6 +19,8 @@ namespace onward {
 struct Continuation;
 struct Control;
 
+inline constexpr int kHost = 0;
+
 struct PlanValue {
   enum class Storage {
     kFeed,      // the caller's tensor
@@ -33,7 +35,9 @@ struct PlanValue {
   std::optional<Shape> shape;
   Layout layout;
   Storage storage = Storage::kArena;
-  Tensor constant;
+  Tensor constant;  // on the host, wherever the value is
+  // Whose memory it is in: Plan::DeviceOf(device).
+  int device = kHost;
   size_t offset = 0;
   // The value whose memory this one is (itself, unless it is a view or is
   // written over a variable).
@@ -48,6 +52,10 @@ struct PlanStep {
   std::vector<int> inputs;   // value ids, -1 = omitted
   std::vector<int> outputs;  // value ids, -1 = not wanted
   size_t workspace_offset = 0;
+  int device = kHost;  // where it runs
+  // Copies its input into its output, of whichever devices; there is no kernel.
+  bool transfer = false;
+  std::string why;  // it does not run on the accelerator that is wanted
   // Its outputs are Values, made when it runs: by `control`, by kernel.run_values, or by
   // a kernel for the tensors that have come (LateNode).
   bool late = false;
@@ -67,7 +75,8 @@ struct PlanCopy {
 };
 
 struct Plan {
-  const Device* device = nullptr;
+  const Device* device = nullptr;  // the host's
+  std::vector<const Device*> accelerators;
   const OperatorSet* operators = nullptr;
   std::map<std::string, int> opsets;
   std::vector<PlanValue> values;
@@ -85,13 +94,17 @@ struct Plan {
   std::vector<std::pair<std::string, int>> outputs;
   // Values that must be finite before anything is committed.
   std::vector<int> finite;
-  size_t arena_bytes = 0;
+  size_t arena_bytes = 0;                 // on the host
+  std::vector<size_t> accelerator_bytes;  // arenas of the accelerators
   // The most bytes of live values at any step: what a perfect plan would use.
   size_t live_bytes = 0;
   int reorders = 0;
   // What is left to do behind values whose types only data can tell.
   std::shared_ptr<const Continuation> rest;
 
+  const Device& DeviceOf(int id) const { return id == kHost ? *device : *accelerators[id - 1]; }
+  // Steps that a device that was wanted could not run.
+  std::vector<const PlanStep*> Fallbacks() const;
   std::string ToText() const;
 };
 

@@ -2,7 +2,6 @@
 #include "core/runtime/plan_builder.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "core/base/status.h"
@@ -12,6 +11,7 @@ namespace onward {
 PlanBuilder::PlanBuilder(const CompileOptions& options)
     : options_(options), plan_(std::make_shared<Plan>()) {
   plan_->device = options.device;
+  plan_->accelerators = options.accelerators;
   plan_->operators = options.operators;
 }
 
@@ -50,7 +50,7 @@ void PlanBuilder::AddLate(const Node& node, Kernel kernel, std::shared_ptr<const
   step.kernel = std::move(kernel);
   step.control = std::move(control);
   step.late = true;
-  for (int id : inputs) step.inputs.push_back(id < 0 ? -1 : Plain(id));
+  for (int id : inputs) step.inputs.push_back(id < 0 ? -1 : OnHost(id));
   for (const std::string& out : step.node.outputs) {
     step.outputs.push_back(
         out.empty() ? -1
@@ -59,8 +59,9 @@ void PlanBuilder::AddLate(const Node& node, Kernel kernel, std::shared_ptr<const
   plan_->compute.push_back(std::move(step));
 }
 
-absl::Status PlanBuilder::AddStep(const Node& node, Kernel kernel, std::vector<int> inputs,
-                                  const std::vector<ValueSpec>& outputs) {
+absl::Status PlanBuilder::AddStep(const Node& node, Kernel kernel, const std::vector<int>& inputs,
+                                  const std::vector<ValueSpec>& outputs, int device,
+                                  std::string why) {
   const bool known = std::all_of(outputs.begin(), outputs.end(), [](const ValueSpec& o) {
     return !o.present() || o.shape.has_value();
   });
@@ -70,8 +71,9 @@ absl::Status PlanBuilder::AddStep(const Node& node, Kernel kernel, std::vector<i
   }
   if (kernel.is_view && CanView(inputs[0], outputs[0])) {
     const Layout wanted = kernel.input_layouts.empty() ? nullptr : kernel.input_layouts[0];
-    ONWARD_ASSIGN_OR_RETURN(const int source, InLayout(inputs[0], wanted));
+    ONWARD_ASSIGN_OR_RETURN(const int source, InputAt(inputs[0], device, wanted));
     const int id = NewValue(node.outputs[0], outputs[0].dtype, outputs[0].shape);
+    plan_->values[id].device = device;
     if (!kernel.output_layouts.empty()) plan_->values[id].layout = kernel.output_layouts[0];
     plan_->values[id].root = plan_->values[source].root;
     plan_->values[id].storage = plan_->values[source].storage;
@@ -80,6 +82,8 @@ absl::Status PlanBuilder::AddStep(const Node& node, Kernel kernel, std::vector<i
   }
   PlanStep step;
   step.node = node;
+  step.device = device;
+  step.why = std::move(why);
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (inputs[i] < 0) {
       step.inputs.push_back(-1);
@@ -91,13 +95,14 @@ absl::Status PlanBuilder::AddStep(const Node& node, Kernel kernel, std::vector<i
       step.inputs.push_back(inputs[i]);
       continue;
     }
-    ONWARD_ASSIGN_OR_RETURN(int id, InLayout(inputs[i], wanted));
+    ONWARD_ASSIGN_OR_RETURN(int id, InputAt(inputs[i], device, wanted));
     step.inputs.push_back(id);
   }
   for (size_t i = 0; i < outputs.size(); ++i) {
     int id = -1;
     if (outputs[i].present()) {
       id = NewValue(node.outputs[i], outputs[i].dtype, outputs[i].shape);
+      plan_->values[id].device = device;
       if (i < kernel.output_layouts.size()) plan_->values[id].layout = kernel.output_layouts[i];
       // Strings own memory, so they cannot live in the arena.
       if (outputs[i].dtype == DType::kString) {
@@ -160,27 +165,54 @@ absl::Status PlanBuilder::ReorderConstant(const PlanValue& source, const Kernel&
   return absl::OkStatus();
 }
 
+absl::StatusOr<int> PlanBuilder::InputAt(int id, int device, const Layout& layout) {
+  if (device == kHost && plan_->values[id].device == kHost) return InLayout(id, layout);
+  const int there = At(id, device);
+  return device == kHost ? InLayout(there, layout) : there;
+}
+
+int PlanBuilder::At(int id, int device) {
+  id = Plain(id);
+  if (plan_->values[id].device == device) return id;
+  for (int other : transferred_[id]) {
+    if (plan_->values[other].device == device) return other;
+  }
+  // Between two accelerators the way is through the host.
+  const bool far = plan_->values[id].device != kHost && device != kHost;
+  const int copy = Transfer(far ? OnHost(id) : id, device);
+  transferred_[id].push_back(copy);
+  transferred_[copy].push_back(id);
+  return copy;
+}
+
+int PlanBuilder::Transfer(int id, int device) {
+  const PlanValue source = plan_->values[id];
+  const int copy = NewValue(source.name, source.dtype, source.shape);
+  PlanValue& v = plan_->values[copy];
+  v.device = device;
+  if (source.storage == PlanValue::Storage::kConstant) {
+    v.storage = PlanValue::Storage::kConstant;
+    v.constant = source.constant;
+    return copy;
+  }
+  PlanStep step;
+  step.node.op_type = "Copy";
+  step.node.domain = std::string(kOnwardDomain);
+  step.node.outputs = {source.name};
+  step.transfer = true;
+  step.device = device == kHost ? source.device : device;  // whose stream it is in
+  step.inputs = {id};
+  step.outputs = {copy};
+  plan_->compute.push_back(std::move(step));
+  return copy;
+}
+
 int PlanBuilder::Plain(int id) {
   auto plain = InLayout(id, nullptr);
   CheckInvariant(plain.ok(), "every layout can be made plain");
   return *plain;
 }
 
-int PlanBuilder::Materialize(int id) {
-  const PlanValue source = plan_->values[id];
-  const int copy = NewValue(source.name, source.dtype, source.shape);
-  PlanStep step;
-  step.node.op_type = "Copy";
-  step.node.domain = std::string(kOnwardDomain);
-  step.node.outputs = {source.name};
-  step.kernel.run = [](const KernelCall& call) {
-    std::memcpy(call.outputs[0]->raw(), call.inputs[0]->raw(), call.inputs[0]->bytes());
-    return absl::OkStatus();
-  };
-  step.inputs = {id};
-  step.outputs = {copy};
-  plan_->compute.push_back(std::move(step));
-  return copy;
-}
+int PlanBuilder::Materialize(int id) { return Transfer(id, plan_->values[id].device); }
 
 }  // namespace onward

@@ -36,17 +36,25 @@ class PlanBuilder {
   // A step whose outputs are made when it runs.
   void AddLate(const Node& node, Kernel kernel, std::shared_ptr<const Control> control,
                const std::vector<int>& inputs);
-  absl::Status AddStep(const Node& node, Kernel kernel, std::vector<int> inputs,
-                       const std::vector<ValueSpec>& outputs);
+  // `device` is where it runs, `why` not on an accelerator that is wanted.
+  absl::Status AddStep(const Node& node, Kernel kernel, const std::vector<int>& inputs,
+                       const std::vector<ValueSpec>& outputs, int device = kHost,
+                       std::string why = "");
   // The same value in another layout: a reorder step, made once per layout.
   absl::StatusOr<int> InLayout(int id, const Layout& layout);
-  int Plain(int id);
+  // The same value, plain, in the memory of a device: a transfer, made once per device.
+  int At(int id, int device);
+  int Plain(int id);  // where it is
+  int OnHost(int id) { return At(id, kHost); }
   // A copy of a value in memory of its own.
   int Materialize(int id);
 
  private:
   int NewValue(std::string name, DType dtype, std::optional<Shape> shape);
   bool CanView(int input, const ValueSpec& output) const;
+  // Plain on an accelerator; in the given layout on the host.
+  absl::StatusOr<int> InputAt(int id, int device, const Layout& layout);
+  int Transfer(int id, int device);
   absl::Status ReorderConstant(const PlanValue& source, const Kernel& kernel, const Layout& layout,
                                int copy);
 
@@ -54,6 +62,7 @@ class PlanBuilder {
   std::shared_ptr<Plan> plan_;
   absl::flat_hash_map<std::string, int> ids_;
   absl::flat_hash_map<int, std::vector<int>> reordered_;
+  absl::flat_hash_map<int, std::vector<int>> transferred_;
 };
 
 }  // namespace onward

@@ -3,6 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "core/runtime/compile.h"
+#include "core/runtime/islands.h"
 
 namespace onward {
 
@@ -15,10 +16,18 @@ std::string Plan::ToText() const {
       absl::StrAppend(out, v.name, v.layout == nullptr ? "" : ":" + v.layout->ToString());
     });
   };
+  auto place = [&](const PlanStep& s) -> std::string {
+    if (accelerators.empty()) return "";
+    if (s.transfer) {
+      return absl::StrCat("  @", DeviceOf(values[s.inputs[0]].device).name(), " -> ",
+                          DeviceOf(values[s.outputs[0]].device).name());
+    }
+    return absl::StrCat("  @", DeviceOf(s.device).name(), s.why.empty() ? "" : " (" + s.why + ")");
+  };
   auto print = [&](const std::vector<PlanStep>& steps) {
     for (const PlanStep& s : steps) {
       absl::StrAppend(&text, "  ", names(s.outputs), " = ", s.node.op_type, "(", names(s.inputs),
-                      ")", s.late ? "  # shape known at run time" : "", "\n");
+                      ")", place(s), s.late ? "  # shape known at run time" : "", "\n");
     }
   };
   absl::StrAppend(&text, "compute:\n");
@@ -35,7 +44,23 @@ std::string Plan::ToText() const {
         ": ", rest->graph->nodes.size(), " nodes\n");
   }
   absl::StrAppend(&text, "arena ", arena_bytes, " bytes, ", reorders, " reorders\n");
+  for (size_t d = 0; d < accelerator_bytes.size(); ++d) {
+    absl::StrAppend(&text, "arena ", accelerator_bytes[d], " bytes on ", accelerators[d]->name(),
+                    "\n");
+  }
   return text;
+}
+
+std::vector<const PlanStep*> Plan::Fallbacks() const {
+  std::vector<const PlanStep*> steps;
+  if (accelerators.empty()) return steps;
+  for (const PlanStep& step : compute) {
+    const bool meant = step.why == kIsHostArithmetic || step.why == kIsIsland;
+    if (step.device == kHost && !step.transfer && !meant && step.node.op_type != "Reorder") {
+      steps.push_back(&step);
+    }
+  }
+  return steps;
 }
 
 }  // namespace onward

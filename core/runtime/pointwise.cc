@@ -127,11 +127,13 @@ class Fuser {
       chain.push_back(std::move(link));
     }
     if (fused.inputs.size() > kMaxInputs) return;
-    auto kernel =
-        plan_.device->MakeChain(chain, specs, *Result(anchor).shape, Result(anchor).layout);
+    const Device& device = plan_.DeviceOf(steps_[anchor].device);
+    auto kernel = device.MakeChain(chain, specs, *Result(anchor).shape, Result(anchor).layout);
     if (!kernel.ok()) return;
     fused.kernel = *std::move(kernel);
     fused.node = steps_[anchor].node;
+    fused.device = steps_[anchor].device;
+    fused.why = steps_[anchor].why;
     fused.node.op_type = absl::StrJoin(names, "+");
     for (int s : group) absorbed_[s] = s != anchor;
     steps_[anchor] = std::move(fused);

@@ -53,7 +53,10 @@ class Recomputer {
  private:
   int End() const { return static_cast<int>(plan_.compute.size()); }
   int RootOf(int id) const { return plan_.values[id].root; }
-  bool InArena(int root) const { return plan_.values[root].storage == PlanValue::Storage::kArena; }
+  bool InArena(int root) const {
+    const PlanValue& v = plan_.values[root];
+    return v.storage == PlanValue::Storage::kArena && v.device == kHost;
+  }
 
   void Analyse() {
     lives_.clear();

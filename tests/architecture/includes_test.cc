@@ -37,6 +37,7 @@ std::vector<Room> Rooms() {
       {"core/onnx_io", {"core/base", "core/tensor", "core/graph"}},
       {"core/device", {"core/base", "core/tensor", "core/graph"}},
       {"core/ops", {"core/base", "core/picture", "core/tensor", "core/graph", "core/device"}},
+      {"core/cuda", {"core/base", "core/tensor", "core/graph", "core/device"}},
       {"core/runtime", {"core/base", "core/tensor", "core/graph", "core/device"}},
       {"autograd", {"core/base", "core/tensor", "core/graph"}},
       {"contrib", {"core/base", "core/tensor", "core/graph"}},

@@ -14,6 +14,7 @@
 #include "core/runtime/session.h"
 #include "environment/environment.h"
 #include "tests/support/case_draws.h"
+#include "tests/support/far_device.h"
 #include "tests/support/op_case.h"
 
 namespace onward {
@@ -200,6 +201,51 @@ TEST_P(RandomGraphTest, AgreesWithDifferences) {
     }
     EXPECT_NEAR(slope, expected, kTolerance * scale) << drawn.inputs[i];
   }
+}
+
+// The gradients on a device that lacks every operator of the graph at random.
+TEST_P(RandomGraphTest, IsTheSameOnADeviceThatLacksKernels) {
+  const RandomGraph drawn(GetParam());
+  ASSERT_TRUE(drawn.status().ok()) << drawn.status();
+  DifferentiateOptions options;
+  options.operators = &DefaultEnvironment().operators();
+  options.rules = &DefaultEnvironment().rules();
+  const auto gradients = Differentiate(drawn.graph, drawn.loss, drawn.inputs, options);
+  ASSERT_TRUE(gradients.ok()) << gradients.status();
+  Draws draws(absl::StrCat("devices", GetParam()));
+  FarOptions lacks;
+  for (const Node& node : gradients->graph.nodes) {
+    if (draws.Below(3) == 0) lacks.without.insert(node.op_type);
+  }
+  TensorMap feeds;
+  for (size_t i = 0; i < drawn.inputs.size(); ++i) {
+    feeds[drawn.inputs[i]] = DrawArg(Real(drawn.shapes[i]), draws);
+  }
+  const auto counters = std::make_shared<FarCounters>();
+  const Environment& environment = DefaultEnvironment();
+  const auto far = MakeFarDevice(environment.cpu(), lacks, counters);
+  CompileOptions here = environment.compile_options(), there = here;
+  int copies = 0;
+  there.accelerators = {far.get()};
+  there.planned = [&](const Plan& plan) {
+    for (const PlanStep& step : plan.compute) copies += step.transfer;
+    for (const PlanValue& v : plan.values) {
+      copies += v.device != kHost && v.storage == PlanValue::Storage::kConstant;
+    }
+  };
+  here.outputs = there.outputs = gradients->values;
+  const auto expected = Session(gradients->graph, here).Run(feeds, nullptr);
+  const auto found = Session(gradients->graph, there).Run(feeds, nullptr);
+  ASSERT_TRUE(expected.ok()) << expected.status();
+  ASSERT_TRUE(found.ok()) << found.status();
+  for (const auto& [name, tensor] : *expected) {
+    for (int64_t k = 0; k < tensor.elements(); ++k) {
+      const double value = tensor.data<double>()[k];
+      ASSERT_NEAR(found->at(name).data<double>()[k], value, 1e-9 * (1 + std::abs(value))) << name;
+    }
+  }
+  EXPECT_EQ(counters->copies_in + counters->copies_out, copies);
+  EXPECT_EQ(counters->live_bytes, 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(Graphs, RandomGraphTest, testing::Range(0, kGraphs));

@@ -112,9 +112,7 @@ absl::StatusOr<std::unique_ptr<Evaluator>> Evaluator::Create(Graph graph,
     fed.push_back({e->label_, label.type()});
   }
   ONWARD_ASSIGN_OR_RETURN(e->feeding_, Feeding::Create(*e->data_, fed, e->label_));
-  CompileOptions compile;
-  compile.device = &environment.cpu();
-  compile.operators = &environment.operators();
+  CompileOptions compile = environment.compile_options();
   compile.looked_at = options.looked_at;
   compile.variables = options.variables;
   compile.outputs = wanted;

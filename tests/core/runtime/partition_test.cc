@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which device runs what, what is copied, and that the results are those of the CPU.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <ostream>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "core/runtime/plan.h"
+#include "core/runtime/session.h"
+#include "environment/environment.h"
+#include "tests/support/far_device.h"
+#include "tests/support/text_model.h"
+#include "training_info/author.h"
+#include "training_info/lower.h"
+#include "training_info/step.h"
+
+namespace onward {
+namespace {
+
+using testing::ElementsAreArray;
+using testing::HasSubstr;
+
+struct Far {
+  std::shared_ptr<FarCounters> counters = std::make_shared<FarCounters>();
+  std::unique_ptr<const Environment> environment;
+
+  explicit Far(const std::vector<FarOptions>& devices, bool require = false) {
+    EnvironmentOptions options;
+    options.require_accelerator = require;
+    for (const FarOptions& device : devices) {
+      options.accelerators.push_back([device, this](const Device& cpu) {
+        return absl::StatusOr<std::unique_ptr<const Device>>(MakeFarDevice(cpu, device, counters));
+      });
+    }
+    environment = Environment::Make(options).value();
+  }
+};
+
+struct Row {
+  std::string name;
+  std::string graph;
+  std::vector<FarOptions> devices;
+  // Of the plan's text, without the arenas.
+  std::vector<std::string> steps;
+};
+void PrintTo(const Row& row, std::ostream* out) { *out << row.name; }
+
+std::vector<std::string> StepLines(const std::string& text) {
+  std::vector<std::string> lines;
+  for (const absl::string_view line : absl::StrSplit(text, '\n')) {
+    if (absl::StartsWith(line, "  ")) lines.emplace_back(line.substr(2));
+  }
+  return lines;
+}
+
+// What a first run of the plan copies.
+int CopiesOf(const Plan& plan) {
+  int copies = 0;
+  for (const PlanStep& step : plan.compute) copies += step.transfer;
+  for (const PlanValue& v : plan.values) {
+    copies += v.device != kHost && v.storage == PlanValue::Storage::kConstant;
+  }
+  return copies;
+}
+
+Tensor Counting(const ValueType& type) {
+  Tensor t(type.dtype, *type.StaticShape());
+  for (int64_t i = 0; i < t.elements(); ++i) {
+    const double value = 0.25 + static_cast<double>(i % 7) - 2;
+    if (type.dtype == DType::kFloat) t.data<float>()[i] = static_cast<float>(value);
+    if (type.dtype == DType::kInt64) t.data<int64_t>()[i] = i % 3;
+    if (type.dtype == DType::kBool) t.data<bool>()[i] = true;
+  }
+  return t;
+}
+
+class Partition : public testing::TestWithParam<Row> {};
+
+TEST_P(Partition, IsThisPlan) {
+  const Row& row = GetParam();
+  const Far far(row.devices);
+  auto graph = RunnableGraph(TextModel(row.graph), *far.environment);
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  TensorMap feeds;
+  for (const NamedType& in : graph->inputs) {
+    if (!graph->initializers.contains(in.name)) feeds[in.name] = Counting(in.type);
+  }
+  {
+    std::string text;
+    int copies = 0;
+    CompileOptions options = far.environment->compile_options();
+    options.planned = [&](const Plan& plan) {
+      absl::StrAppend(&text, plan.ToText());
+      copies += CopiesOf(plan);
+    };
+    Session session(*graph, options);
+    const auto found = session.Run(feeds, nullptr);
+    ASSERT_TRUE(found.ok()) << found.status();
+    EXPECT_THAT(StepLines(text), ElementsAreArray(row.steps)) << text;
+    EXPECT_EQ(far.counters->copies_in + far.counters->copies_out, copies);
+    const auto expected =
+        Session(*graph, DefaultEnvironment().compile_options()).Run(feeds, nullptr);
+    ASSERT_TRUE(expected.ok()) << expected.status();
+    for (const auto& [name, tensor] : *expected) {
+      EXPECT_TRUE(Identical(found->at(name), tensor)) << name;
+    }
+  }
+  EXPECT_EQ(far.counters->live_bytes, 0);
+}
+
+const FarOptions kAll;
+const FarOptions kNone{.only = {"Nothing"}};
+
+INSTANTIATE_TEST_SUITE_P(
+    Plans, Partition,
+    testing::ValuesIn(std::vector<Row>{
+        {"All",
+         "g (float[4,8] x, float[8,8] w) => (float[4,8] y) { a = MatMul(x, w) y = Softmax(a) }",
+         {kAll},
+         {"x = Copy(x)  @cpu -> far", "w = Copy(w)  @cpu -> far", "a = MatMul(x, w)  @far",
+          "y = Softmax(a)  @far", "y = Copy(y)  @far -> cpu"}},
+        {"None",
+         "g (float[4,8] x, float[8,8] w) => (float[4,8] y) { a = MatMul(x, w) y = Softmax(a) }",
+         {kNone},
+         {"a = MatMul(x, w)  @cpu (no kernel)", "y = Softmax(a)  @cpu (no kernel)"}},
+        {"Alternating",
+         "g (float[4,8] x, float[8,8] w) => (float[4,8] y) { a = MatMul(x, w) b = Erf(a) c = "
+         "MatMul(b, w) d = Erf(c) y = MatMul(d, w) }",
+         {{.without = {"Erf"}}},
+         {"x = Copy(x)  @cpu -> far", "w = Copy(w)  @cpu -> far", "a = MatMul(x, w)  @far",
+          "a = Copy(a)  @far -> cpu", "b = Erf(a)  @cpu (no kernel)", "b = Copy(b)  @cpu -> far",
+          "c = MatMul(b, w)  @far", "c = Copy(c)  @far -> cpu", "d = Erf(c)  @cpu (no kernel)",
+          "d = Copy(d)  @cpu -> far", "y = MatMul(d, w)  @far", "y = Copy(y)  @far -> cpu"}},
+        {"Diamond",
+         "g (float[4,8] x, float[8,8] w) => (float[4,8] y) { a = MatMul(x, w) b = Erf(a) c = "
+         "Softmax(a) d = MatMul(c, w) y = Add(b, d) }",
+         {{.without = {"Erf"}}},
+         {"x = Copy(x)  @cpu -> far", "w = Copy(w)  @cpu -> far", "a = MatMul(x, w)  @far",
+          "a = Copy(a)  @far -> cpu", "b = Erf(a)  @cpu (no kernel)", "c = Softmax(a)  @far",
+          "d = MatMul(c, w)  @far", "b = Copy(b)  @cpu -> far", "y = Add(b, d)  @far",
+          "y = Copy(y)  @far -> cpu"}},
+        {"SharedInitializer",
+         "g (float[4,4] x) => (float[4,4] y) <float[4,4] w = "
+         "{1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16}> { a = MatMul(x, w) b = Erf(a) c = Erf(w) d = "
+         "MatMul(b, c) y = MatMul(d, w) }",
+         {{.without = {"Erf"}}},
+         {"x = Copy(x)  @cpu -> far", "a = MatMul(x, w)  @far", "a = Copy(a)  @far -> cpu",
+          "b = Erf(a)  @cpu (no kernel)", "b = Copy(b)  @cpu -> far", "d = MatMul(b, c)  @far",
+          "y = MatMul(d, w)  @far", "y = Copy(y)  @far -> cpu"}},
+        {"ShapeValues",
+         "g (float[4,8] x, int64[2] k, float[8,8] w) => (float[M] y, int64[2] j) <int64[1] zero = "
+         "{0}> { j = Add(k, k) s = Shape(x) p = ReduceProd <keepdims = 1> (s) a = MatMul(x, w) y = "
+         "Reshape(a, p) }",
+         {kAll},
+         {"j = Add(k, k)  @cpu (small integers)", "x = Copy(x)  @cpu -> far",
+          "w = Copy(w)  @cpu -> far", "a = MatMul(x, w)  @far", "y = Copy(y)  @far -> cpu"}},
+        {"Branch",
+         "g (float[4,8] x, bool c, float[8,8] w) => (float[4,8] y) { a = MatMul(x, w) b = If (c) "
+         "<then_branch = t () => (float[4,8] p) { p = Erf(a) }, else_branch = e () => (float[4,8] "
+         "q) { q = Neg(a) }> y = MatMul(b, w) }",
+         {kAll},
+         {"x = Copy(x)  @cpu -> far", "w = Copy(w)  @cpu -> far", "a = MatMul(x, w)  @far",
+          "a = Copy(a)  @far -> cpu", "b = If(c, a)  @cpu  # shape known at run time",
+          "b = Copy(b)  @cpu -> far", "w = Copy(w)  @cpu -> far", "y = MatMul(b, w)  @far",
+          "y = Copy(y)  @far -> cpu"}},
+        {"OneCopyPerValue",
+         "g (float[4,8] x, float[8,8] w) => (float[4,8] y) { a = MatMul(x, w) b = Erf(a) c = "
+         "Sin(a) d = Add(b, c) e = MatMul(d, w) f = Mul(e, d) y = MatMul(f, w) }",
+         {{.without = {"Erf", "Sin", "Add"}}},
+         {"x = Copy(x)  @cpu -> far", "w = Copy(w)  @cpu -> far", "a = MatMul(x, w)  @far",
+          "a = Copy(a)  @far -> cpu", "d = Erf+Sin+Add(a)  @cpu (no kernel)",
+          "d = Copy(d)  @cpu -> far", "e = MatMul(d, w)  @far", "f = Mul(e, d)  @far",
+          "y = MatMul(f, w)  @far", "y = Copy(y)  @far -> cpu"}},
+        {"Island",
+         "g (float[4,8] x, float[8,8] w) => (float[4,8] y) { a = Erf(x) b = Neg(a) y = Erf(b) }",
+         {{.without = {"Erf"}}},
+         {"y = Erf+Neg+Erf(x)  @cpu (no kernel)"}},
+        {"MixedPrecision",
+         "g (float[4,8] x, float[8,8] w) => (float[4,8] y) { h = Cast <to = 10> (x) v = Cast <to = "
+         "10> (w) a = MatMul(h, v) b = Cast <to = 1> (a) y = Softmax(b) }",
+         {kAll},
+         {"x = Copy(x)  @cpu -> far", "h = Cast(x)  @far", "w = Copy(w)  @cpu -> far",
+          "v = Cast(w)  @far", "a = MatMul(h, v)  @far", "b = Cast(a)  @far",
+          "y = Softmax(b)  @far", "y = Copy(y)  @far -> cpu"}},
+        {"TwoDevices",
+         "g (float[4,8] x, float[8,8] w) => (float[4,8] y) { a = MatMul(x, w) b = Softmax(a) y = "
+         "MatMul(b, w) }",
+         {{.name = "far:0", .without = {"Softmax"}}, {.name = "far:1"}},
+         {"x = Copy(x)  @cpu -> far:0", "w = Copy(w)  @cpu -> far:0", "a = MatMul(x, w)  @far:0",
+          "a = Copy(a)  @far:0 -> cpu", "b = Softmax(a)  @cpu (its copies would cost more)",
+          "b = Copy(b)  @cpu -> far:0", "y = MatMul(b, w)  @far:0", "y = Copy(y)  @far:0 -> cpu"}},
+    }),
+    [](const auto& info) { return info.param.name; });
+
+// "0.3, -0.1, ..."
+std::string Numbers(int count) {
+  std::vector<std::string> texts;
+  for (int i = 0; i < count; ++i) texts.push_back(absl::StrCat((i * 37 % 19 - 9) / 20.0));
+  return absl::StrJoin(texts, ", ");
+}
+
+// With a table of rows, batch statistics, draws and a loss.
+Model TrainableNetwork() {
+  const Model model =
+      TextModel("g (int64[N,2] x) => (float[N,3] y) <float[5,4] table = {" + Numbers(20) +
+                "}, float[8,6] w1 = {" + Numbers(48) +
+                "}, float[6] scale = {1,1,1,1,1,1}, float[6] bias = {" + Numbers(6) +
+                "}, float[6] mean = {0,0,0,0,0,0}, float[6] var = {1,1,1,1,1,1}, " +
+                "float[6,3] w2 = {" + Numbers(18) + "}> { e = Gather(table, x) f = Flatten(e) " +
+                "a = MatMul(f, w1) b = BatchNormalization(a, scale, bias, mean, var) c = Tanh(b) " +
+                "d = Dropout(c) y = MatMul(d, w2) }");
+  AuthorOptions options;
+  options.optimizer = OptimizerSpec{"adamw", {}};
+  options.clip_norm = 1;
+  return MakeTrainable(model, options, DefaultEnvironment()).value().model;
+}
+
+TensorMap Batch(int step) {
+  Tensor x(DType::kInt64, Shape{4, 2}), label(DType::kInt64, Shape{4});
+  for (int i = 0; i < 8; ++i) x.data<int64_t>()[i] = (i * 3 + step) % 5;
+  for (int i = 0; i < 4; ++i) label.data<int64_t>()[i] = (i + step) % 3;
+  return {{"x", x}, {"label", label}};
+}
+
+class TrainingOnADevice : public testing::TestWithParam<std::string> {};
+
+// Each operator is missing once, and none.
+TEST_P(TrainingOnADevice, FollowsTheCpu) {
+  const Far far({{.without = {GetParam()}}});
+  {
+    auto here = Open(TrainableNetwork()), there = Open(TrainableNetwork(), *far.environment);
+    for (int step = 0; step < 6; ++step) {
+      const auto expected = here->Step(Batch(step)), found = there->Step(Batch(step));
+      ASSERT_TRUE(expected.ok()) << expected.status();
+      ASSERT_TRUE(found.ok()) << found.status();
+      for (const auto& [name, tensor] : *expected) {
+        EXPECT_THAT(Values(found->at(name)),
+                    testing::Pointwise(testing::DoubleNear(1e-5), Values(tensor)))
+            << name;
+      }
+      // Looking at the variables, or changing them, goes by the host.
+      EXPECT_EQ(ValueOf(*there, "table").size(), 20u);
+      if (step != 3) continue;
+      for (TrainingModel* model : {here.get(), there.get()}) {
+        model->variables().at("w2").data<float>()[0] = 0.5f;
+      }
+    }
+    EXPECT_GT(far.counters->kernels, 0);
+    for (const auto& [name, tensor] : std::as_const(*here).variables()) {
+      EXPECT_THAT(ValueOf(*there, name),
+                  testing::Pointwise(testing::DoubleNear(1e-5), Values(tensor)))
+          << name;
+    }
+  }
+  EXPECT_EQ(far.counters->live_bytes, 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Missing, TrainingOnADevice,
+                         testing::Values("", "Gather", "MatMul", "Tanh", "AdamW", "Dropout",
+                                         "BatchNormalization", "Mul", "ReduceSum", "Transpose",
+                                         "SoftmaxCrossEntropyLoss"),
+                         [](const auto& info) { return "W" + info.param; });
+
+TEST(DeviceFaults, ChangeNothing) {
+  const Far far({FarOptions{}});
+  {
+    auto model = Open(TrainableNetwork(), *far.environment);
+    auto expected = Open(TrainableNetwork(), *far.environment);
+    bool failed = true;
+    for (int k = 1; failed; ++k) {
+      far.counters->calls = 0;
+      far.counters->fail_at = k;
+      const auto step = model->Step(Batch(0));
+      far.counters->fail_at = 0;
+      failed = !step.ok();
+      if (!failed) break;
+      EXPECT_THAT(step.status().message(), HasSubstr("the far device failed"));
+      ASSERT_TRUE(
+          SameVariables(std::as_const(*model).variables(), std::as_const(*expected).variables()))
+          << k;
+    }
+    ASSERT_TRUE(expected->Step(Batch(0)).ok());
+    EXPECT_TRUE(
+        SameVariables(std::as_const(*model).variables(), std::as_const(*expected).variables()));
+  }
+  EXPECT_EQ(far.counters->live_bytes, 0);
+}
+
+TEST(RequiredDevice, RefusesAFallback) {
+  const Far far({{.without = {"Erf"}}}, true);
+  const auto graph = RunnableGraph(
+      TextModel("g (float[4,8] x, float[8,8] w) => (float[4,8] y) { a = MatMul(x, w) y = Erf(a) }"),
+      *far.environment);
+  const auto found = Session(*graph, far.environment->compile_options())
+                         .Run({{"x", Tensor::Zeros(DType::kFloat, {4, 8})},
+                               {"w", Tensor::Zeros(DType::kFloat, {8, 8})}},
+                              nullptr);
+  EXPECT_THAT(found.status().message(), HasSubstr("1 node cannot run on far"));
+  EXPECT_THAT(found.status().message(), HasSubstr("(Erf): no kernel"));
+}
+
+}  // namespace
+}  // namespace onward
