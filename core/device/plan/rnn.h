@@ -19,23 +19,12 @@
 
 #include "absl/status/statusor.h"
 #include "core/device/kernel.h"
+#include "core/device/plan/rnn_activation.h"
 
 namespace onward {
 
 struct RnnActivation {
-  enum class Kind {
-    kRelu,
-    kTanh,
-    kSigmoid,
-    kAffine,
-    kLeakyRelu,
-    kThresholdedRelu,
-    kScaledTanh,
-    kHardSigmoid,
-    kElu,
-    kSoftsign,
-    kSoftplus,
-  };
+  using Kind = RnnActivationKind;
   Kind kind = Kind::kTanh;
   float alpha = 0, beta = 0;
   bool has_alpha = false, has_beta = false;  // which of them the formula reads
