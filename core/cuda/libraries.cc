@@ -35,8 +35,9 @@ absl::Status StatusOf(cublasStatus_t status, std::string_view what) {
 
 absl::Status StatusOf(cudnnStatus_t status, std::string_view what) {
   if (status == CUDNN_STATUS_SUCCESS) return absl::OkStatus();
-  return LibraryStatus(status == CUDNN_STATUS_ALLOC_FAILED, what, "cuDNN",
-                       cudnnGetErrorString(status));
+  const bool out_of_memory = status == CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED ||
+                             status == CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED;
+  return LibraryStatus(out_of_memory, what, "cuDNN", cudnnGetErrorString(status));
 }
 
 // Nothing can be done about what fails here.

@@ -130,7 +130,7 @@ absl::Status DnnConv::AskWorkspace(cudnnHandle_t handle) {
           handle, x_.get(), y_.get(), conv_.get(), w_.get(), kWeightsAlgorithm, &workspace_bytes_);
       break;
   }
-  if (status == CUDNN_STATUS_NOT_SUPPORTED) {
+  if (CUDNN_STATUS_CATEGORY(status) == CUDNN_STATUS_NOT_SUPPORTED) {
     return absl::UnimplementedError("cuDNN has no such convolution");
   }
   return StatusOf(status, kWhat);
