@@ -1,6 +1,6 @@
 # ONWARD_CUDA: AUTO builds what CUDA needs where its toolkit is found, ON insists, OFF leaves it out. Sets
 # ONWARD_CUDA_FOUND, and onward_cuda_headers: NVIDIA's headers (runtime, cuBLAS, cuDNN), of which the emulator of
-# tests/cuda_emu takes all types. The CUDA language is not enabled here.
+# tests/cuda_emu takes all types. The library for GPUs is in CudaLibrary.cmake.
 set(ONWARD_CUDA AUTO CACHE STRING "Build for CUDA: AUTO (where nvcc is found), ON or OFF")
 set_property(CACHE ONWARD_CUDA PROPERTY STRINGS AUTO ON OFF)
 
@@ -41,4 +41,17 @@ endif()
 # Has g++ compile these .cu files of the current folder, for the emulator.
 function(onward_emulated_sources)
   set_source_files_properties(${ARGN} PROPERTIES LANGUAGE CXX SKIP_PRECOMPILE_HEADERS ON COMPILE_OPTIONS -Wno-unknown-pragmas)
+endfunction()
+
+# What the plugins of the CUDA device have in common: the rooms below the runtime inside, one visible function.
+function(onward_cuda_plugin target)
+  set(exports ${PROJECT_SOURCE_DIR}/core/cuda/exports.map)
+  target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR})
+  set_source_files_properties(${PROJECT_SOURCE_DIR}/core/cuda/plugin.cc PROPERTIES
+    COMPILE_DEFINITIONS ONWARD_VERSION="${PROJECT_VERSION}" SKIP_PRECOMPILE_HEADERS ON)
+  target_precompile_headers(${target} REUSE_FROM onward_device)
+  target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:${ONWARD_WARNINGS}>)
+  target_link_libraries(${target} PRIVATE onward_device onward_cuda_headers)
+  target_link_options(${target} PRIVATE LINKER:--version-script=${exports} LINKER:--no-undefined)
+  set_target_properties(${target} PROPERTIES LINK_DEPENDS ${exports} LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR})
 endfunction()

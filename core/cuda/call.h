@@ -20,14 +20,12 @@ inline cudaStream_t StreamOf(const KernelCall& call) {
   return static_cast<cudaStream_t>(call.stream);
 }
 
+// Whether every later call of the process fails too.
+bool IsSticky(cudaError_t error);
+
 // "what: out of memory (cudaErrorMemoryAllocation)". Running out of memory is ResourceExhausted.
-inline absl::Status StatusOf(cudaError_t error, std::string_view what) {
-  if (error == cudaSuccess) return absl::OkStatus();
-  const std::string text = absl::StrCat(std::string(what), ": ", cudaGetErrorString(error), " (",
-                                        cudaGetErrorName(error), ")");
-  return error == cudaErrorMemoryAllocation ? absl::ResourceExhaustedError(text)
-                                            : absl::InternalError(text);
-}
+// The runtime's note of the last error is cleared: it has been told.
+absl::Status StatusOf(cudaError_t error, std::string_view what);
 
 }  // namespace onward::cuda
 

@@ -91,8 +91,9 @@ struct UpdateNotes {
 };
 
 struct KernelCall {
-  // Memory of the kernel's device. Null for omitted inputs/outputs. Tensors in an opaque layout
-  // have their logical shape; raw() points at the reordered bytes.
+  // Memory of the kernel's device, but for inputs of which the shape alone counts
+  // (OperatorSet::ShapeOnly): they may be anywhere. Null for omitted inputs/outputs. Tensors in an
+  // opaque layout have their logical shape; raw() points at the reordered bytes.
   absl::Span<const Tensor* const> inputs;
   // Allocated, except where the spec had no shape: then the kernel assigns
   // *outputs[i] = Tensor(dtype, shape).

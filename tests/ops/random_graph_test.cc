@@ -241,7 +241,8 @@ TEST_P(RandomGraphTest, IsTheSameOnADeviceThatLacksKernels) {
   for (const auto& [name, tensor] : *expected) {
     for (int64_t k = 0; k < tensor.elements(); ++k) {
       const double value = tensor.data<double>()[k];
-      ASSERT_NEAR(found->at(name).data<double>()[k], value, 1e-9 * (1 + std::abs(value))) << name;
+      // The standard's body of LayerNormalization rounds to float on the way (stash_type).
+      ASSERT_NEAR(found->at(name).data<double>()[k], value, 1e-6 * (1 + std::abs(value))) << name;
     }
   }
   EXPECT_EQ(counters->copies_in + counters->copies_out, copies);

@@ -22,10 +22,10 @@ constexpr uintptr_t kFar = uintptr_t{1} << 62;  // no address that a program can
 void* Encoded(void* near) {
   return reinterpret_cast<void*>(reinterpret_cast<uintptr_t>(near) | kFar);
 }
+bool IsFar(const void* pointer) { return (reinterpret_cast<uintptr_t>(pointer) & kFar) != 0; }
 void* Near(const void* far) {
-  const auto address = reinterpret_cast<uintptr_t>(far);
-  CheckInvariant(far == nullptr || (address & kFar) != 0, "a pointer of the host on a far device");
-  return reinterpret_cast<void*>(address & ~kFar);
+  CheckInvariant(far == nullptr || IsFar(far), "a pointer of the host on a far device");
+  return reinterpret_cast<void*>(reinterpret_cast<uintptr_t>(far) & ~kFar);
 }
 Tensor Near(const Tensor& far) {
   return Tensor(far.dtype(), far.shape(), Near(far.raw()), nullptr);
@@ -120,7 +120,12 @@ class NearCall {
       : workspace_(Near(call.workspace)), random_(call.random), notes_(call.notes) {
     inputs_.reserve(call.inputs.size());
     outputs_.reserve(call.outputs.size());
-    for (const Tensor* t : call.inputs) inputs_.push_back(t == nullptr ? Tensor() : Near(*t));
+    for (const Tensor* t : call.inputs) {
+      // What is read for its shape alone may be anywhere.
+      inputs_.push_back(t == nullptr      ? Tensor()
+                        : IsFar(t->raw()) ? Near(*t)
+                                          : Tensor(t->dtype(), t->shape(), nullptr, nullptr));
+    }
     for (const Tensor* t : call.outputs) outputs_.push_back(t == nullptr ? Tensor() : Near(*t));
     for (size_t i = 0; i < inputs_.size(); ++i) {
       in_.push_back(call.inputs[i] == nullptr ? nullptr : &inputs_[i]);

@@ -16,15 +16,6 @@ namespace {
 
 constexpr int kPoison = 0xff;  // NaN in every floating type
 
-const std::map<std::string, int>& Opsets() {
-  static const auto* const opsets =
-      new std::map<std::string, int>{{"", kCanonicalOpset},
-                                     {std::string(kOnwardDomain), kOnwardVersion},
-                                     {std::string(kTrainingDomain), 1},
-                                     {"ai.onnx.ml", 5}};
-  return *opsets;
-}
-
 Tensor Poisoned(DType dtype, const Shape& shape, size_t bytes) {
   if (dtype == DType::kString) return Tensor(dtype, shape);
   auto storage = std::make_shared<Tensor>(DType::kUint8, Shape{static_cast<int64_t>(bytes)});
@@ -108,6 +99,15 @@ const std::vector<Placing>& Placings() {
   return *placings;
 }
 
+const std::map<std::string, int>& TrialOpsets() {
+  static const auto* const opsets =
+      new std::map<std::string, int>{{"", kCanonicalOpset},
+                                     {std::string(kOnwardDomain), kOnwardVersion},
+                                     {std::string(kTrainingDomain), 1},
+                                     {"ai.onnx.ml", 5}};
+  return *opsets;
+}
+
 KernelTrial::KernelTrial(const KernelTable::Entry& entry, const KernelInputs& inputs,
                          const Placing& placing)
     : inputs_(inputs), given_(inputs.values.size()) {
@@ -125,7 +125,7 @@ KernelTrial::KernelTrial(const KernelTable::Entry& entry, const KernelInputs& in
     spec.layout = placing.wish(spec.dtype, *spec.shape);
     moved_ |= spec.layout != nullptr;
   }
-  kernel_ = entry.factory({inputs.node, in, out, Opsets()});
+  kernel_ = entry.factory({inputs.node, in, out, TrialOpsets()});
   if (!kernel_.ok()) return;
   const auto layout_of = [](const std::vector<Layout>& layouts, int i) {
     return i < static_cast<int>(layouts.size()) ? layouts[i] : nullptr;

@@ -5,6 +5,7 @@
 #define ONWARD_TESTS_SUPPORT_KERNEL_TRIAL_H_
 
 #include <functional>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -35,6 +36,9 @@ struct Placing {
 // Plain, channels in blocks of 8 and 16, some inputs plain and some not, channels last, and
 // plain inputs with a reader that wants the last axis first.
 const std::vector<Placing>& Placings();
+
+// What the nodes of the tables are written for.
+const std::map<std::string, int>& TrialOpsets();
 
 class KernelTrial {
  public:

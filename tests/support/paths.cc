@@ -16,6 +16,8 @@ std::string SharedPath(const std::string& relative) {
 std::string BuiltProgram() { return ONWARD_BUILD "/onward"; }
 std::string BuiltExamples() { return ONWARD_BUILD "/examples"; }
 std::string BadPlugins() { return ONWARD_BUILD "/tests/plugins"; }
+std::string EmulatedCuda() { return ONWARD_BUILD "/libonward_cuda_emu.so"; }
+std::string BuiltCuda() { return ONWARD_BUILD "/libonward_cuda.so"; }
 std::string SourceFolder() { return ONWARD_SOURCES; }
 std::string GoldenFolder() { return SourceFolder() + "/tests/golden"; }
 std::string KnownFailuresFile() { return SourceFolder() + "/tests/conformance/known_failures.txt"; }

@@ -14,6 +14,8 @@ std::string SharedPath(const std::string& relative);
 std::string BuiltProgram();         // the command line
 std::string BuiltExamples();        // folder of the programs and plugins of examples/
 std::string BadPlugins();           // folder of the plugins of tests/plugins
+std::string EmulatedCuda();         // the CUDA device on the emulator, a plugin
+std::string BuiltCuda();            // the one for GPUs; may be absent
 std::string SourceFolder();         // this repository
 std::string GoldenFolder();         // tests/golden
 std::string KnownFailuresFile();    // tests/conformance/known_failures.txt

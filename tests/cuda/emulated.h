@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// The CUDA device on the emulator, opened once per test program as the runtime opens it.
+#ifndef ONWARD_TESTS_CUDA_EMULATED_H_
+#define ONWARD_TESTS_CUDA_EMULATED_H_
+
+#include <memory>
+
+#include "core/base/status.h"
+#include "core/device/device.h"
+#include "tests/support/device_trial.h"
+#include "tests/support/paths.h"
+
+namespace onward {
+
+inline const Device& Emulated() {
+  static const Device* const device = [] {
+    auto opened = OpenDevice(EmulatedCuda(), {});
+    CheckInvariant(opened.ok(), opened.ok() ? "" : opened.status().ToString().c_str());
+    return opened->release();
+  }();
+  return *device;
+}
+
+inline Stream& EmulatedStream() {
+  static Stream* const stream = [] {
+    auto made = Emulated().MakeStream();
+    CheckInvariant(made.ok(), made.ok() ? "" : made.status().ToString().c_str());
+    return made->release();
+  }();
+  return *stream;
+}
+
+}  // namespace onward
+
+#endif  // ONWARD_TESTS_CUDA_EMULATED_H_
