@@ -22,7 +22,7 @@
 #include "core/base/status.h"
 #include "core/ops/conv/conv.h"
 #include "core/ops/conv/conv_direct.h"
-#include "core/ops/conv/conv_geometry.h"
+#include "core/device/plan/window.h"
 #include "core/ops/conv/winograd.h"
 #include "environment/environment.h"
 

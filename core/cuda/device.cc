@@ -23,6 +23,11 @@ constexpr size_t kUsableTenths = 9;
 void RegisterAll(const Context& context, KernelTable& table) {
   RegisterElementwise(context, table);
   RegisterMovement(context, table);
+  RegisterMatMul(context, table);
+  RegisterConv(context, table);
+  RegisterPool(context, table);
+  RegisterRnn(context, table);
+  RegisterOptimizers(context, table);
 }
 
 class CudaDevice final : public Device {
@@ -120,7 +125,8 @@ absl::StatusOr<std::unique_ptr<const Device>> MakeDevice(const DeviceOptions& op
         StatusOf(cudaMemGetInfo(&free, &total), "cannot ask for the GPU's memory"));
     limit = free / 10 * kUsableTenths;
   }
-  return std::make_unique<CudaDevice>(Context{options, std::make_shared<Libraries>()}, limit);
+  return std::make_unique<CudaDevice>(Context{options, std::make_shared<Libraries>(options.index)},
+                                      limit);
 }
 
 }  // namespace onward::cuda

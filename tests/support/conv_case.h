@@ -13,7 +13,7 @@
 
 #include "absl/types/span.h"
 #include "core/device/kernel.h"
-#include "core/ops/conv/conv_geometry.h"
+#include "core/device/plan/window.h"
 
 namespace onward {
 

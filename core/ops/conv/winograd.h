@@ -12,7 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "core/device/kernel.h"
-#include "core/ops/conv/conv_geometry.h"
+#include "core/device/plan/window.h"
 
 namespace onward {
 

@@ -9,7 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "core/device/kernel.h"
-#include "core/ops/conv/conv_geometry.h"
+#include "core/device/plan/window.h"
 #include "core/ops/image/sampling.h"
 
 namespace onward {

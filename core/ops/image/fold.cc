@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "core/ops/conv/conv_geometry.h"
+#include "core/device/plan/window.h"
 #include "core/ops/cpu/type_list.h"
 #include "core/ops/image/image.h"
 #include "core/ops/movement/movement.h"

@@ -4,6 +4,8 @@
 // tensors grouped by kind: X1..Xn, G1..Gn, states; outputs X1'..Xn', states'.
 //
 // One pass over all elements of all tensors; every step may run in place.
+#include "core/device/plan/optimizer.h"
+
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -13,7 +15,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "core/base/division.h"
 #include "core/base/parallel.h"
 #include "core/base/status.h"
@@ -29,70 +30,9 @@ namespace {
 constexpr int64_t kGrain = 16384;  // elements that are worth a thread
 constexpr int64_t kBlock = 16;     // elements of a line, which one thread writes
 
-// Where the tensors of a node stand among its inputs and outputs.
-struct Places {
-  int first;    // index of X1
-  int tensors;  // n
-  int X(int i) const { return first + i; }
-  int G(int i) const { return first + tensors + i; }
-  int State(int k, int i) const { return first + (2 + k) * tensors + i; }
-  int NewX(int i) const { return i; }
-  int NewState(int k, int i) const { return (1 + k) * tensors + i; }
-};
-
-template <typename Rule>
-absl::StatusOr<Places> PlacesOf(const KernelRequest& r) {
-  constexpr int kFirst = Rule::kHasT ? 2 : 1, kKinds = 2 + Rule::kStates;
-  const int given = static_cast<int>(r.inputs.size()) - kFirst;
-  if (given <= 0 || given % kKinds != 0) {
-    return NodeError(r.node, absl::StrCat("takes ", kKinds, " inputs per tensor after the first ",
-                                          kFirst, ", got ", std::max(given, 0)));
-  }
-  const Places places{kFirst, given / kKinds};
-  if (static_cast<int>(r.outputs.size()) > places.tensors * (1 + Rule::kStates)) {
-    return NodeError(r.node, absl::StrCat("has ", r.outputs.size(), " outputs, gives ",
-                                          places.tensors * (1 + Rule::kStates)));
-  }
-  for (int i = 0; i < static_cast<int>(r.inputs.size()); ++i) {
-    if (!r.HasInput(i)) return NodeError(r.node, absl::StrCat("input ", i, " is missing"));
-  }
-  return places;
-}
-
-template <typename Rule>
-absl::Status CheckTensors(const KernelRequest& r, const Places& places) {
-  const auto floating = [](DType t) { return t == DType::kFloat || t == DType::kDouble; };
-  if (!floating(r.inputs[0].dtype) || (Rule::kHasT && r.inputs[1].dtype != DType::kInt64)) {
-    return NodeUnimplemented(r.node, "takes a floating-point R and an int64 T");
-  }
-  for (int i = 0; i < places.first; ++i) {
-    if (r.in(i).elements() != 1) {
-      return NodeUnimplemented(
-          r.node, absl::StrCat("takes a scalar R and T, got shape ", r.in(i).ToString()));
-    }
-  }
-  for (int i = 0; i < places.tensors; ++i) {
-    const int x = places.X(i);
-    if (!floating(r.inputs[x].dtype)) {
-      return NodeUnimplemented(r.node, "takes floating-point tensors");
-    }
-    for (int k = -1; k < Rule::kStates; ++k) {
-      const int other = k < 0 ? places.G(i) : places.State(k, i);
-      if (r.in(other) != r.in(x) || r.inputs[other].dtype != r.inputs[x].dtype) {
-        auto type = [&](int input) {
-          return absl::StrCat(input, " (", std::string(DTypeName(r.inputs[input].dtype)),
-                              r.in(input).ToString(), ")");
-        };
-        return NodeError(r.node, absl::StrCat("input ", type(other), " differs from ", type(x)));
-      }
-    }
-  }
-  return absl::OkStatus();
-}
-
 // An opaque layout passes through where all tensors of one variable share it.
 template <typename Rule>
-void PassLayouts(const KernelRequest& r, const Places& places, Kernel& kernel) {
+void PassLayouts(const KernelRequest& r, const OptimizerPlaces& places, Kernel& kernel) {
   kernel.input_layouts.resize(r.inputs.size());
   kernel.output_layouts.resize(r.outputs.size());
   for (int i = 0; i < places.tensors; ++i) {
@@ -117,7 +57,7 @@ struct Step {
   static constexpr int kKinds = 1 + Rule::kStates;
 
   Rule rule;
-  Places places;
+  OptimizerPlaces places;
   int64_t elements = 0;  // of all tensors
   std::set<DType> dtypes = {};
   bool writes_all = true;  // every state that is read is replaced
@@ -215,10 +155,10 @@ struct Step {
 
 template <typename Rule>
 absl::StatusOr<Kernel> MakeStep(const KernelRequest& r) {
-  ONWARD_ASSIGN_OR_RETURN(const Places places, PlacesOf<Rule>(r));
-  ONWARD_RETURN_IF_ERROR(CheckTensors<Rule>(r, places));
-  ONWARD_ASSIGN_OR_RETURN(Rule rule, Rule::Make(r.node));
-  auto step = std::make_shared<Step<Rule>>(Step<Rule>{std::move(rule), places});
+  ONWARD_ASSIGN_OR_RETURN(const OptimizerPlaces places,
+                          PlanOptimizer(r, Rule::kStates, Rule::kHasT));
+  ONWARD_ASSIGN_OR_RETURN(const auto attributes, Rule::Make(r.node));
+  auto step = std::make_shared<Step<Rule>>(Step<Rule>{Rule{attributes}, places});
   Kernel kernel;
   kernel.infallible = true;
   for (int i = 0; i < places.tensors; ++i) {
@@ -243,7 +183,7 @@ absl::StatusOr<Kernel> MakeStep(const KernelRequest& r) {
 template <typename Rule>
 KernelFactory StepFactory() {
   auto shape = [](const KernelRequest& r, int output) {
-    const Places places = *PlacesOf<Rule>(r);
+    const OptimizerPlaces places = *PlacesOfOptimizer(r, Rule::kStates, Rule::kHasT);
     const int kind = output / places.tensors, i = output % places.tensors;
     return r.in(kind == 0 ? places.X(i) : places.State(kind - 1, i));
   };

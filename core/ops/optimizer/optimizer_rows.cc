@@ -127,10 +127,10 @@ template <typename Rule>
 absl::StatusOr<Kernel> MakeRowsStep(const KernelRequest& r) {
   using Step = RowsStep<Rule>;
   ONWARD_RETURN_IF_ERROR(CheckRows<Rule>(r));
-  ONWARD_ASSIGN_OR_RETURN(Rule rule, Rule::Make(r.node));
+  ONWARD_ASSIGN_OR_RETURN(const auto attributes, Rule::Make(r.node));
   const Shape& x = r.in(Step::kX);
   auto step = std::make_shared<Step>(
-      Step{std::move(rule), x[0], r.in(Step::kRows)[0], x.elements(1, x.rank())});
+      Step{Rule{attributes}, x[0], r.in(Step::kRows)[0], x.elements(1, x.rank())});
   Kernel kernel;
   kernel.infallible = true;
   if (r.HasOutput(0)) kernel.in_place.push_back({0, Step::kX});

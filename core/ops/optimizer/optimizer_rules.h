@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "core/device/kernel.h"
+#include "core/device/plan/optimizer.h"
 #include "core/ops/cpu/vec.h"
 #include "core/tensor/dispatch.h"
 
@@ -40,14 +41,7 @@ double MomentsBound(const Update& u, double g, const double* state) {
 }
 
 // X' = X - R*(G + weight_decay*X)
-struct Sgd {
-  static constexpr int kStates = 0;
-  static constexpr bool kHasT = false;
-  double weight_decay;
-
-  static absl::StatusOr<Sgd> Make(const Node& node) {
-    return Sgd{node.Float("weight_decay", 0.0f)};
-  }
+struct Sgd : SgdAttributes {
   struct Scalars {
     double r, weight_decay;
   };
@@ -67,15 +61,7 @@ struct Sgd {
 
 // r = R / (1 + T*decay_factor);  Gr = norm_coefficient*X + G;  H' = H + Gr^2
 // X' = X - r*Gr / (sqrt(H') + epsilon)
-struct Adagrad {
-  static constexpr int kStates = 1;
-  static constexpr bool kHasT = true;
-  double decay_factor, epsilon, norm;
-
-  static absl::StatusOr<Adagrad> Make(const Node& node) {
-    return Adagrad{node.Float("decay_factor", 0.0f), node.Float("epsilon", 1e-6f),
-                   node.Float("norm_coefficient", 0.0f)};
-  }
+struct Adagrad : AdagradAttributes {
   struct Scalars {
     double r, epsilon, norm;
   };
@@ -101,23 +87,7 @@ struct Adagrad {
 
 // Gr = norm_coefficient*X + G;  V' = alpha*V + (T > 0 ? beta : 1)*Gr
 // standard: X' = X - R*V';  nesterov: X' = X - R*(Gr + alpha*V')
-struct Momentum {
-  static constexpr int kStates = 1;
-  static constexpr bool kHasT = true;
-  double alpha, beta, norm;
-  bool nesterov;
-
-  static absl::StatusOr<Momentum> Make(const Node& node) {
-    for (const char* name : {"alpha", "beta", "norm_coefficient", "mode"}) {
-      if (!node.Has(name)) return NodeError(node, absl::StrCat("attribute ", name, " is required"));
-    }
-    const std::string mode = node.String("mode", "");
-    if (mode != "standard" && mode != "nesterov") {
-      return NodeError(node, absl::StrCat("mode '", mode, "' is not standard or nesterov"));
-    }
-    return Momentum{node.Float("alpha", 0), node.Float("beta", 0),
-                    node.Float("norm_coefficient", 0), mode == "nesterov"};
-  }
+struct Momentum : MomentumAttributes {
   struct Scalars {
     double r, alpha, beta, norm;
     bool nesterov;
@@ -148,15 +118,7 @@ struct Momentum {
 // V' = alpha*V + (1-alpha)*Gr;  H' = beta*H + (1-beta)*Gr^2
 // Ra = T > 0 ? R*sqrt(1-beta^T)/(1-alpha^T) : R
 // X' = (1 - norm_coefficient_post) * (X - Ra*V' / (sqrt(H') + epsilon))
-struct Adam {
-  static constexpr int kStates = 2;
-  static constexpr bool kHasT = true;
-  double alpha, beta, epsilon, norm, norm_post;
-
-  static absl::StatusOr<Adam> Make(const Node& node) {
-    return Adam{node.Float("alpha", 0.9f), node.Float("beta", 0.999f), node.Float("epsilon", 1e-6f),
-                node.Float("norm_coefficient", 0.0f), node.Float("norm_coefficient_post", 0.0f)};
-  }
+struct Adam : AdamAttributes {
   struct Scalars {
     double r, alpha, beta, epsilon, norm, keep;
   };
@@ -196,15 +158,7 @@ struct Adam {
 // X1 = X * (1 - R*weight_decay)
 // V' = alpha*V + (1-alpha)*G;  H' = beta*H + (1-beta)*G^2
 // c = sqrt(1 - beta^T);  X' = X1 - R*c / (1 - alpha^T) * V' / (sqrt(H') + epsilon + eps*c)
-struct AdamW {
-  static constexpr int kStates = 2;
-  static constexpr bool kHasT = true;
-  double alpha, beta, epsilon, eps, weight_decay;
-
-  static absl::StatusOr<AdamW> Make(const Node& node) {
-    return AdamW{node.Float("alpha", 0.9f), node.Float("beta", 0.999f), node.Float("epsilon", 0.0f),
-                 node.Float("eps", 1e-8f), node.Float("weight_decay", 0.01f)};
-  }
+struct AdamW : AdamWAttributes {
   struct Scalars {
     double r, alpha, beta, epsilon, keep;
   };

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "core/device/kernel.h"
-#include "core/ops/conv/conv_geometry.h"
+#include "core/device/plan/window.h"
 #include "core/ops/cpu/vec.h"
 
 namespace onward {

@@ -9,7 +9,7 @@
 #include <optional>
 #include <vector>
 
-#include "core/ops/conv/conv_geometry.h"
+#include "core/device/plan/window.h"
 
 namespace onward {
 

@@ -10,7 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/status.h"
-#include "core/ops/conv/conv_geometry.h"
+#include "core/device/plan/window.h"
 #include "core/ops/cpu/adapt.h"
 #include "core/ops/movement/movement.h"
 #include "core/ops/quantize/granularity.h"

@@ -14,7 +14,7 @@
 #include "absl/types/span.h"
 #include "core/base/parallel.h"
 #include "core/device/kernel.h"
-#include "core/ops/conv/conv_geometry.h"
+#include "core/device/plan/window.h"
 #include "core/ops/cpu/adapt.h"
 #include "core/ops/quantize/byte_planes.h"
 #include "core/ops/quantize/depthwise.h"

@@ -3,7 +3,6 @@
 
 #include <cmath>
 
-#include "absl/strings/match.h"
 #include "core/ops/cpu/vector_math.h"
 
 namespace onward {
@@ -201,30 +200,6 @@ T Limited(T x, T clip) {
 }
 
 }  // namespace
-
-std::optional<RnnActivation> RnnActivation::Named(std::string_view name) {
-  struct Row {
-    const char* name;
-    RnnActivation f;
-  };
-  static constexpr Row kRows[] = {
-      {"Relu", {Kind::kRelu, 0, 0, false, false}},
-      {"Tanh", {Kind::kTanh, 0, 0, false, false}},
-      {"Sigmoid", {Kind::kSigmoid, 0, 0, false, false}},
-      {"Affine", {Kind::kAffine, 1, 0, true, true}},
-      {"LeakyRelu", {Kind::kLeakyRelu, 0.01f, 0, true, false}},
-      {"ThresholdedRelu", {Kind::kThresholdedRelu, 1, 0, true, false}},
-      {"ScaledTanh", {Kind::kScaledTanh, 1, 1, true, true}},
-      {"HardSigmoid", {Kind::kHardSigmoid, 0.2f, 0.5f, true, true}},
-      {"Elu", {Kind::kElu, 1, 0, true, false}},
-      {"Softsign", {Kind::kSoftsign, 0, 0, false, false}},
-      {"Softplus", {Kind::kSoftplus, 0, 0, false, false}},
-  };
-  for (const Row& row : kRows) {
-    if (absl::EqualsIgnoreCase(absl::string_view(name.data(), name.size()), row.name)) return row.f;
-  }
-  return std::nullopt;
-}
 
 template <typename T>
 void Activate(const RnnActivation& f, T clip, const T* x, T* y, int64_t n) {

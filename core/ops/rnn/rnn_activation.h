@@ -4,33 +4,10 @@
 #define ONWARD_CORE_OPS_RNN_RNN_ACTIVATION_H_
 
 #include <cstdint>
-#include <optional>
-#include <string_view>
+
+#include "core/device/plan/rnn.h"
 
 namespace onward {
-
-struct RnnActivation {
-  enum class Kind {
-    kRelu,
-    kTanh,
-    kSigmoid,
-    kAffine,
-    kLeakyRelu,
-    kThresholdedRelu,
-    kScaledTanh,
-    kHardSigmoid,
-    kElu,
-    kSoftsign,
-    kSoftplus,
-  };
-  Kind kind = Kind::kTanh;
-  float alpha = 0, beta = 0;
-  bool has_alpha = false, has_beta = false;  // which of them the formula reads
-
-  // By the name in the attribute `activations` (letter case is ignored), with
-  // the default alpha and beta.
-  static std::optional<RnnActivation> Named(std::string_view name);
-};
 
 // y = f(x limited to [-clip, clip]); y may be x.
 template <typename T>

@@ -1,21 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attributes and shapes of RNN, GRU and LSTM.
+#include "core/device/plan/rnn.h"
+
 #include <algorithm>
 #include <limits>
 #include <string>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/status.h"
-#include "core/ops/rnn/rnn.h"
 
 namespace onward {
 namespace {
 
-// Multiplications of the whole recurrence that are worth a second thread, and
-// rows of the batch that are worth reading the weights for.
-constexpr double kParallelWork = 1 << 18;
-constexpr int64_t kTaskRows = 4;
+using Kind = RnnActivation::Kind;
 
 bool RemoveSuffix(std::string_view suffix, std::string* name) {
   if (!name->ends_with(suffix)) return false;
@@ -146,10 +144,28 @@ absl::Status CheckTypes(const KernelRequest& r, const RnnPlan& plan) {
 
 }  // namespace
 
-bool RnnPlan::IsSmall() const {
-  return static_cast<double>(steps) * static_cast<double>(batch) *
-             static_cast<double>(gates * hidden) * static_cast<double>(hidden) <
-         kParallelWork;
+std::optional<RnnActivation> RnnActivation::Named(std::string_view name) {
+  struct Row {
+    const char* name;
+    RnnActivation f;
+  };
+  static constexpr Row kRows[] = {
+      {"Relu", {Kind::kRelu, 0, 0, false, false}},
+      {"Tanh", {Kind::kTanh, 0, 0, false, false}},
+      {"Sigmoid", {Kind::kSigmoid, 0, 0, false, false}},
+      {"Affine", {Kind::kAffine, 1, 0, true, true}},
+      {"LeakyRelu", {Kind::kLeakyRelu, 0.01f, 0, true, false}},
+      {"ThresholdedRelu", {Kind::kThresholdedRelu, 1, 0, true, false}},
+      {"ScaledTanh", {Kind::kScaledTanh, 1, 1, true, true}},
+      {"HardSigmoid", {Kind::kHardSigmoid, 0.2f, 0.5f, true, true}},
+      {"Elu", {Kind::kElu, 1, 0, true, false}},
+      {"Softsign", {Kind::kSoftsign, 0, 0, false, false}},
+      {"Softplus", {Kind::kSoftplus, 0, 0, false, false}},
+  };
+  for (const Row& row : kRows) {
+    if (absl::EqualsIgnoreCase(absl::string_view(name.data(), name.size()), row.name)) return row.f;
+  }
+  return std::nullopt;
 }
 
 Shape RnnPlan::YShape() const {
@@ -183,36 +199,5 @@ absl::StatusOr<std::vector<int64_t>> SequenceLengths(const RnnPlan& plan, const 
   }
   return values;
 }
-
-std::vector<RnnTask> RnnTasks(const RnnPlan& plan) {
-  int64_t parts = 1;
-  if (!plan.IsSmall()) {
-    const int64_t wanted = (Threads() + plan.directions - 1) / plan.directions;
-    parts = std::clamp<int64_t>(plan.batch / kTaskRows, 1, wanted);
-  }
-  std::vector<RnnTask> tasks;
-  for (int64_t p = 0; p < parts; ++p) {
-    for (int64_t d = 0; d < plan.directions; ++d) {
-      tasks.push_back({d, plan.batch * p / parts, plan.batch * (p + 1) / parts});
-    }
-  }
-  return tasks;
-}
-
-template <typename T>
-void SwapFirstAxes(const T* from, int64_t first, int64_t second, int64_t n, T* to) {
-  constexpr int64_t kGrain = 16384;  // elements
-  const int64_t row = std::max<int64_t>(first * n, 1);
-  ParallelFor(second, kGrain / row + 1, [&](int64_t begin, int64_t end) {
-    for (int64_t j = begin; j < end; ++j) {
-      for (int64_t i = 0; i < first; ++i) {
-        std::copy_n(from + (i * second + j) * n, n, to + (j * first + i) * n);
-      }
-    }
-  });
-}
-
-template void SwapFirstAxes(const float*, int64_t, int64_t, int64_t, float*);
-template void SwapFirstAxes(const double*, int64_t, int64_t, int64_t, double*);
 
 }  // namespace onward

@@ -2,8 +2,8 @@
 // How a sliding window meets its input: the one place that turns the attributes
 // of Conv, ConvTranspose and the pools, with concrete shapes, into pads, strides
 // and output sizes. What is accepted here is safe to index with.
-#ifndef ONWARD_CORE_OPS_CONV_CONV_GEOMETRY_H_
-#define ONWARD_CORE_OPS_CONV_CONV_GEOMETRY_H_
+#ifndef ONWARD_CORE_DEVICE_PLAN_WINDOW_H_
+#define ONWARD_CORE_DEVICE_PLAN_WINDOW_H_
 
 #include <cstdint>
 
@@ -68,4 +68,4 @@ Shape WithSpatial(int64_t batch, int64_t channels, const Window::Dims& spatial);
 
 }  // namespace onward
 
-#endif  // ONWARD_CORE_OPS_CONV_CONV_GEOMETRY_H_
+#endif  // ONWARD_CORE_DEVICE_PLAN_WINDOW_H_

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/ops/conv/conv_geometry.h"
+#include "core/device/plan/window.h"
 
 #include <algorithm>
 #include <string>
