@@ -178,8 +178,12 @@ absl::Status Compiler::AddOutputs(const std::vector<std::string>& wanted) {
     ONWARD_ASSIGN_OR_RETURN(int id, place(name));
     plan_.finite.push_back(builder_.OnHost(id));
   }
-  for (const auto& [variable, value] : options_.updates)
-    ONWARD_RETURN_IF_ERROR(place(value).status());
+  for (const auto& [variable, value] : options_.updates) {
+    ONWARD_ASSIGN_OR_RETURN(const int id, place(value));
+    // What crosses to another device does so before anything is assigned.
+    const int home = builder_.Find(variable);
+    if (home >= 0) builder_.Name(value, builder_.At(id, builder_.value(home).device));
+  }
   return absl::OkStatus();
 }
 
