@@ -23,6 +23,12 @@ constexpr size_t kUsableTenths = 9;
 void RegisterAll(const Context& context, KernelTable& table) {
   RegisterElementwise(context, table);
   RegisterMovement(context, table);
+  RegisterIndex(context, table);
+  RegisterReduce(context, table);
+  RegisterNorm(context, table);
+  RegisterLoss(context, table);
+  RegisterAttention(context, table);
+  RegisterRandom(context, table);
 }
 
 class CudaDevice final : public Device {

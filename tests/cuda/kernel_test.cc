@@ -106,6 +106,7 @@ const Family kFamilies[] = {
     {"Loss", LossCases},
     {"Image", ImageCases},
     {"Forward", ForwardCases},
+    {"Large", LargeCases},
 };
 
 class CudaKernelTest : public testing::TestWithParam<Family> {};

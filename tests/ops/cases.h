@@ -46,7 +46,9 @@ std::vector<OpCase> UnruledImageCases();
 // Text and ai.onnx.ml, whose results are not compared in double.
 std::vector<OpCase> TextForwardCases();
 std::vector<OpCase> MlForwardCases();
-// Those and everything else that is computed but not differentiated.
+// As large as it takes for kernels to cut up their work.
+std::vector<OpCase> LargeCases();
+// Everything of the above that is computed but not differentiated, but the large ones.
 std::vector<OpCase> ForwardCases();
 
 }  // namespace onward
