@@ -124,6 +124,14 @@ TEST_P(CudaKernelTest, AgreesWithTheReference) {
 INSTANTIATE_TEST_SUITE_P(Ops, CudaKernelTest, testing::ValuesIn(kFamilies),
                          [](const auto& info) { return std::string(info.param.name); });
 
+TEST(CudaKernels, OfLargeFunctionsAgreeWithTheReference) {
+  Checker checker;
+  for (const OpCase& c : LargeFunctionCases()) {
+    CheckRow(c, DType::kFloat, DType::kInt64, checker.AsCheck());
+  }
+  EXPECT_GT(checker.calls(), 0);
+}
+
 class CudaGradientKernelTest : public testing::TestWithParam<Family> {};
 
 TEST_P(CudaGradientKernelTest, AgreesWithTheReference) {

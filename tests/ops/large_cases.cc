@@ -47,13 +47,22 @@ std::vector<OpCase> LargeCases() {
       Own("SoftmaxCrossEntropyLossGrad_pieces", {Real({}), Real({2100, 3}), Below({2100}, 3)}),
       Own("GatherGrad_sorted", {Real({500, 3}), Below({500}, 300), Real({300, 3})}),
       Own("GatherGrad_inner", {Real({2, 70, 3}), Below({70}, 9), Real({2, 9, 3})}, {{"axis", 1}}),
-      Case("ScatterElements_sorted", {Real({70}), Below({90}, 70), Real({90})}, Reduced("add")),
+      Case("ScatterElements_sorted", {Real({70}), Below({90}, 70), Real({90})}, Reduced("min")),
       Case("ScatterElements_last", {Real({70}), Below({90}, 70), Real({90})}),
       Case("ScatterND_sorted", {Real({300, 2}), Below({600, 1}, 300), Real({600, 2})},
            Reduced("max")),
       Case("TopK_few", {Real({3, 600}), Ints({7})}).Outputs(2, {0, 1}),
       Case("TopK_smallest", {Real({600, 2}), Ints({5})}, {{"axis", 0}, {"largest", 0}})
           .Outputs(2, {0, 1}),
+      Case("Attention_tiles", {Real({2, 4, 19, 40}), Real({2, 2, 70, 40}), Real({2, 2, 70, 33})}),
+      Case("Attention_causal_tiles",
+           {Real({1, 2, 70, 33}), Real({1, 1, 70, 33}), Real({1, 1, 70, 40}), Flags({70, 70})},
+           {{"is_causal", 1}}),
+  };
+}
+
+std::vector<OpCase> LargeFunctionCases() {
+  return {
       Own("ScaledDotProductAttention_tiles",
           {Real({2, 2, 19, 40}), Real({2, 2, 70, 40}), Real({2, 2, 70, 33}), Real({1, 19, 70})},
           {{"scale", 0.3f}}),
