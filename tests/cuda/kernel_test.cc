@@ -106,6 +106,7 @@ const Family kFamilies[] = {
     {"Loss", LossCases},
     {"Image", ImageCases},
     {"Forward", ForwardCases},
+    {"Large", LargeCases},
 };
 
 class CudaKernelTest : public testing::TestWithParam<Family> {};
@@ -122,6 +123,14 @@ TEST_P(CudaKernelTest, AgreesWithTheReference) {
 
 INSTANTIATE_TEST_SUITE_P(Ops, CudaKernelTest, testing::ValuesIn(kFamilies),
                          [](const auto& info) { return std::string(info.param.name); });
+
+TEST(CudaKernels, OfLargeFunctionsAgreeWithTheReference) {
+  Checker checker;
+  for (const OpCase& c : LargeFunctionCases()) {
+    CheckRow(c, DType::kFloat, DType::kInt64, checker.AsCheck());
+  }
+  EXPECT_GT(checker.calls(), 0);
+}
 
 class CudaGradientKernelTest : public testing::TestWithParam<Family> {};
 
