@@ -57,6 +57,8 @@ cudaError_t Submit(const KernelCall& call, const std::vector<Argument>& argument
 template <class... P>
 cudaError_t Launch(void (*kernel)(P...), dim3 grid, dim3 block, size_t shared_bytes,
                    cudaStream_t stream, P... args) {
+  // What is between the members of a struct may look like a pointer.
+  (__builtin_clear_padding(&args), ...);
   const std::vector<Argument> arguments = {{std::is_pointer_v<P>, &args, sizeof(P)}...};
   return Submit({reinterpret_cast<const void*>(kernel), grid, block, shared_bytes, stream},
                 arguments, [kernel, ... args = args] { kernel(args...); });

@@ -3,40 +3,15 @@
 
 #include <immintrin.h>
 
-#include <limits>
 #include <numbers>
-#include <string>
-#include <variant>
+
+#include "core/device/plan/random_bits.h"
 
 namespace onward {
 
-RandomSource::RandomSource(const Node& node) {
-  if (auto it = node.attributes.find("seed"); it != node.attributes.end()) {
-    if (const auto* i = std::get_if<int64_t>(&it->second.value)) {
-      seed_ = static_cast<uint64_t>(*i);
-      numpy_seed_ = *i >= 0 && *i <= std::numeric_limits<uint32_t>::max();
-    } else if (const auto* f = std::get_if<float>(&it->second.value)) {
-      // numpy's callers truncate, as in RandomState(int(seed)).
-      numpy_seed_ = *f >= 0.0f && *f < 0x1p32f;
-      seed_ = numpy_seed_ ? static_cast<uint64_t>(*f) : std::bit_cast<uint32_t>(*f);
-    }
-  }
-  // FNV-1a.
-  stream_ = 0xcbf29ce484222325u;
-  const std::string& name = node.HasOutput(0) ? node.outputs[0] : node.name;
-  for (unsigned char c : name) stream_ = (stream_ ^ c) * 0x100000001b3u;
-}
-
-uint64_t RandomSource::Key(RandomState state) const {
-  uint64_t h = Mix64(seed_.value_or(state.seed) + kStep);
-  h = Mix64((h ^ stream_) + kStep);
-  return Mix64((h ^ state.step) + kStep);
-}
-
 void RandomSource::HashedDraws(uint64_t key, int64_t begin, double* u) {
   for (int64_t i = 0; i < kChunk; ++i) {
-    const uint64_t bits = Mix64(key + static_cast<uint64_t>(begin + i) * kStep);
-    u[i] = std::bit_cast<double>((bits >> 12) | 0x3ff0000000000000u) - 1.0;
+    u[i] = std::bit_cast<double>(HashedBits(key, static_cast<uint64_t>(begin + i))) - 1.0;
   }
 }
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "core/device/plan/reduce.h"
+
 #include <algorithm>
 #include <vector>
 
 #include "core/base/status.h"
-#include "core/ops/reduce/reduce.h"
 
 namespace onward {
 

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// From an index to a place, for device code.
+#pragma once
+
+#include "core/cuda/index/index.h"
+#include "core/cuda/types.cuh"
+
+namespace onward::cuda {
+
+inline constexpr int kIndexThreads = 256;
+
+// Counted from the front; -1 outside [-bound, bound).
+__device__ inline int64_t PlaceOf(int64_t index, int64_t bound) {
+  if (index < -bound || index >= bound) return -1;
+  return index < 0 ? index + bound : index;
+}
+__device__ inline int64_t PlaceAt(const Indices& indices, int64_t i, int64_t bound) {
+  return PlaceOf(indices.narrow ? static_cast<const int32_t*>(indices.data)[i]
+                                : static_cast<const int64_t*>(indices.data)[i],
+                 bound);
+}
+
+// The offset that tuple t addresses; -1 where an index is outside.
+__device__ inline int64_t TupleOffset(const Tuples& tuples, const int64_t* indices, int64_t t) {
+  int64_t offset = t / tuples.per_batch * tuples.batch_stride;
+  for (int k = 0; k < tuples.length; ++k) {
+    const int64_t place = PlaceOf(indices[t * tuples.length + k], tuples.bounds[k]);
+    if (place < 0) return -1;
+    offset += place * tuples.strides[k];
+  }
+  return offset;
+}
+
+// What stands where nothing was found.
+template <class T>
+__device__ T Missing(bool real) {
+  if constexpr (sizeof(T) == 16) {
+    const uint64_t bits = real ? ~uint64_t{0} : 0;
+    return {bits, bits};
+  } else {
+    return real ? static_cast<T>(~T(0)) : T(0);
+  }
+}
+
+inline Geometry PerElement(int64_t elements) {
+  return {dim3(GridFor(elements, kIndexThreads)), dim3(kIndexThreads)};
+}
+
+}  // namespace onward::cuda
