@@ -20,9 +20,9 @@
 #include "absl/strings/str_format.h"
 #include "core/base/parallel.h"
 #include "core/base/status.h"
+#include "core/device/plan/window.h"
 #include "core/ops/conv/conv.h"
 #include "core/ops/conv/conv_direct.h"
-#include "core/device/plan/window.h"
 #include "core/ops/conv/winograd.h"
 #include "environment/environment.h"
 

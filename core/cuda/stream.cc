@@ -71,6 +71,24 @@ class CudaStream final : public Stream {
     return host_found_ == 0;
   }
 
+  // What is captured becomes one launch.
+  absl::Status Begin() override {
+    ONWARD_RETURN_IF_ERROR(Enter());
+    return StatusOf(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal),
+                    "cannot begin a graph");
+  }
+
+  absl::Status End(bool keep) override {
+    ONWARD_RETURN_IF_ERROR(Enter());
+    cudaGraph_t graph = nullptr;
+    cudaError_t error = cudaStreamEndCapture(stream_, &graph);
+    if (error == cudaSuccess && keep) error = LaunchOnce(graph);
+    if (graph != nullptr) cudaGraphDestroy(graph);
+    if (keep) return StatusOf(error, "cannot launch a graph");
+    cudaGetLastError();  // of a capture that is given up
+    return absl::OkStatus();
+  }
+
   absl::Status Synchronize() override {
     ONWARD_RETURN_IF_ERROR(Enter());
     const absl::Status status = StatusOf(cudaStreamSynchronize(stream_), "the GPU reports");
@@ -83,6 +101,14 @@ class CudaStream final : public Stream {
   }
 
  private:
+  cudaError_t LaunchOnce(cudaGraph_t graph) const {
+    cudaGraphExec_t ready = nullptr;
+    cudaError_t error = cudaGraphInstantiate(&ready, graph, 0);
+    if (error != cudaSuccess) return error;
+    error = cudaGraphLaunch(ready, stream_);
+    cudaGraphExecDestroy(ready);  // once it has run
+    return error;
+  }
   absl::Status Enter() const { return StatusOf(cudaSetDevice(device_), "cannot use the GPU"); }
 
   int device_;

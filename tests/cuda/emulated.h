@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The CUDA device on the emulator, opened once per test program as the runtime opens it.
+// The CUDA device on the emulator, opened once per test program as the runtime opens it. Where
+// ONWARD_CUDA_DEVICE is "cuda", it is the one for GPUs.
 #ifndef ONWARD_TESTS_CUDA_EMULATED_H_
 #define ONWARD_TESTS_CUDA_EMULATED_H_
 
+#include <cstdlib>
 #include <memory>
+#include <string>
 
 #include "core/base/status.h"
 #include "core/device/device.h"
@@ -14,7 +17,9 @@ namespace onward {
 
 inline const Device& Emulated() {
   static const Device* const device = [] {
-    auto opened = OpenDevice(EmulatedCuda(), {});
+    const char* wanted = std::getenv("ONWARD_CUDA_DEVICE");
+    const bool real = wanted != nullptr && std::string(wanted) == "cuda";
+    auto opened = OpenDevice(real ? BuiltCuda() : EmulatedCuda(), {});
     CheckInvariant(opened.ok(), opened.ok() ? "" : opened.status().ToString().c_str());
     return opened->release();
   }();

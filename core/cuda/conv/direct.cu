@@ -46,7 +46,7 @@ __global__ void Forward(DirectConv c, const T* x, const T* w, const T* bias, T* 
                         int64_t elements) {
   const int64_t in = InPositions(c), out = OutPositions(c), taps = Taps(c);
   const ConvAxis &d = c.axes[0], &h = c.axes[1], &v = c.axes[2];
-  for (int64_t at = GlobalThread(); at < elements; at += GlobalThreads()) {
+  for (int64_t at = FirstElement(); at < elements; at += ElementStep()) {
     const Position o = PositionOf(at % out, h.out, v.out);
     const int64_t channel = at / out % (c.groups * c.out_channels);
     const int64_t image = at / out / (c.groups * c.out_channels);
@@ -78,7 +78,7 @@ __global__ void Data(DirectConv c, const T* dy, const T* w, const T* bias, T* dx
                      int64_t elements) {
   const int64_t in = InPositions(c), out = OutPositions(c), taps = Taps(c);
   const ConvAxis &d = c.axes[0], &h = c.axes[1], &v = c.axes[2];
-  for (int64_t at = GlobalThread(); at < elements; at += GlobalThreads()) {
+  for (int64_t at = FirstElement(); at < elements; at += ElementStep()) {
     const Position i = PositionOf(at % in, h.in, v.in);
     const int64_t channel = at / in % (c.groups * c.in_channels);
     const int64_t image = at / in / (c.groups * c.in_channels);
@@ -133,7 +133,7 @@ __global__ void Weights(DirectConv c, const T* dy, const T* x, T* dw, int64_t we
 
 template <class T>
 __global__ void Fill(const T* bias, int64_t channels, int64_t positions, T* y, int64_t elements) {
-  for (int64_t at = GlobalThread(); at < elements; at += GlobalThreads()) {
+  for (int64_t at = FirstElement(); at < elements; at += ElementStep()) {
     y[at] = bias[at / positions % channels];
   }
 }

@@ -10,7 +10,7 @@ constexpr int kThreads = 256;
 template <class T>
 __global__ void Spread(const T* c, int64_t c_row, int64_t c_column, Compute<T> scale,
                        int64_t elements, int64_t n, T* y) {
-  for (int64_t at = GlobalThread(); at < elements; at += GlobalThreads()) {
+  for (int64_t at = FirstElement(); at < elements; at += ElementStep()) {
     const T value = c[at / n * c_row + at % n * c_column];
     y[at] = scale == Compute<T>(1) ? value : Write<T>(scale * Read(value));
   }

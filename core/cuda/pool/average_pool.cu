@@ -12,7 +12,7 @@ template <class T>
 __global__ void Average(PoolShape s, const T* x, T* y, int64_t elements) {
   using C = Compute<T>;
   const int64_t in = InPositions(s), out = OutPositions(s);
-  for (int64_t at = GlobalThread(); at < elements; at += GlobalThreads()) {
+  for (int64_t at = FirstElement(); at < elements; at += ElementStep()) {
     const T* plane = x + at / out * in;
     C sum = 0;
     const int64_t count = ForTaps(s, at % out, [&](int64_t i) { sum += Read(plane[i]); });
@@ -25,7 +25,7 @@ __global__ void AverageGrad(PoolShape s, const T* dy, T* dx, int64_t elements) {
   using C = Compute<T>;
   const int64_t in = InPositions(s), out = OutPositions(s);
   const PoolAxis &d = s.axes[0], &h = s.axes[1], &w = s.axes[2];
-  for (int64_t at = GlobalThread(); at < elements; at += GlobalThreads()) {
+  for (int64_t at = FirstElement(); at < elements; at += ElementStep()) {
     const T* plane = dy + at / in * out;
     C sum = 0;
     ForWindows(s, at % in, [&](int64_t p) {
@@ -43,7 +43,7 @@ template <class T>
 __global__ void Lp(PoolShape s, Compute<T> power, const T* x, T* y, int64_t elements) {
   using C = Compute<T>;
   const int64_t in = InPositions(s), out = OutPositions(s);
-  for (int64_t at = GlobalThread(); at < elements; at += GlobalThreads()) {
+  for (int64_t at = FirstElement(); at < elements; at += ElementStep()) {
     const T* plane = x + at / out * in;
     C sum = 0;
     ForTaps(s, at % out, [&](int64_t i) { sum += Power(Magnitude(Read(plane[i])), power); });

@@ -67,7 +67,7 @@ cudaError_t RunFold(const Rule& rule, int64_t planes, int64_t positions, const v
 template <class T>
 __global__ void SpreadPlanes(int64_t positions, const T* dy, T* dx, int64_t elements) {
   using C = Compute<T>;
-  for (int64_t at = GlobalThread(); at < elements; at += GlobalThreads()) {
+  for (int64_t at = FirstElement(); at < elements; at += ElementStep()) {
     dx[at] = Write<T>(Read(dy[at / positions]) / static_cast<C>(positions));
   }
 }

@@ -30,7 +30,7 @@ __global__ void Max(PoolShape s, const T* x, T* y, int64_t* indices, bool column
                     int64_t elements) {
   const int64_t in = InPositions(s), out = OutPositions(s);
   const PoolAxis &d = s.axes[0], &h = s.axes[1], &w = s.axes[2];
-  for (int64_t at = GlobalThread(); at < elements; at += GlobalThreads()) {
+  for (int64_t at = FirstElement(); at < elements; at += ElementStep()) {
     const int64_t plane = at / out;
     const PoolWinner<T> winner = FindWinner(s, at % out, x + plane * in);
     if (y != nullptr) y[at] = Write<T>(winner.value);
@@ -47,7 +47,7 @@ __global__ void Max(PoolShape s, const T* x, T* y, int64_t* indices, bool column
 template <class T>
 __global__ void Winners(PoolShape s, const T* x, int* winners, int64_t elements) {
   const int64_t in = InPositions(s), out = OutPositions(s);
-  for (int64_t at = GlobalThread(); at < elements; at += GlobalThreads()) {
+  for (int64_t at = FirstElement(); at < elements; at += ElementStep()) {
     winners[at] = static_cast<int>(FindWinner(s, at % out, x + at / out * in).at);
   }
 }
@@ -55,7 +55,7 @@ __global__ void Winners(PoolShape s, const T* x, int* winners, int64_t elements)
 template <class T>
 __global__ void MaxGrad(PoolShape s, const T* dy, const int* winners, T* dx, int64_t elements) {
   const int64_t in = InPositions(s), out = OutPositions(s);
-  for (int64_t at = GlobalThread(); at < elements; at += GlobalThreads()) {
+  for (int64_t at = FirstElement(); at < elements; at += ElementStep()) {
     const int64_t first = at / in * out, place = at % in;
     Compute<T> sum = 0;
     ForWindows(s, place, [&](int64_t p) {

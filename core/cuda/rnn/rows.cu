@@ -18,7 +18,7 @@ cudaError_t DispatchWide(DType dtype, const F& f) {
 template <class T>
 __global__ void Copy(int64_t elements, int64_t hidden, const T* from, int64_t from_step, T* to,
                      int64_t to_step) {
-  for (int64_t i = GlobalThread(); i < elements; i += GlobalThreads()) {
+  for (int64_t i = FirstElement(); i < elements; i += ElementStep()) {
     const int64_t b = i / hidden, u = i % hidden;
     to[b * to_step + u] = from == nullptr ? T(0) : from[b * from_step + u];
   }
@@ -27,7 +27,7 @@ __global__ void Copy(int64_t elements, int64_t hidden, const T* from, int64_t fr
 template <class T>
 __global__ void Swap(int64_t elements, int64_t first, int64_t second, int64_t n, const T* from,
                      T* to) {
-  for (int64_t i = GlobalThread(); i < elements; i += GlobalThreads()) {
+  for (int64_t i = FirstElement(); i < elements; i += ElementStep()) {
     const int64_t row = i / n;
     to[i] = from[(row % first * second + row / first) * n + i % n];
   }
@@ -45,7 +45,7 @@ __device__ T LastState(const LastStates& s, int64_t t, int64_t b, int64_t u) {
 
 template <class T>
 __global__ void Gather(LastStates s, T* to, int64_t elements) {
-  for (int64_t i = GlobalThread(); i < elements; i += GlobalThreads()) {
+  for (int64_t i = FirstElement(); i < elements; i += ElementStep()) {
     const int64_t row = i / s.hidden;
     to[i] = LastState<T>(s, row / s.batch, row % s.batch, i % s.hidden);
   }
@@ -74,7 +74,7 @@ template <class T>
 __global__ void Peepholes(PeepholeSums p, T* dp) {
   const LastStates& s = p.last;
   const T *cells = static_cast<const T*>(p.cells), *dgates = static_cast<const T*>(p.dgates);
-  for (int64_t u = GlobalThread(); u < s.hidden; u += GlobalThreads()) {
+  for (int64_t u = FirstElement(); u < s.hidden; u += ElementStep()) {
     T in = 0, out = 0, forget = 0;
     for (int64_t row = 0; row < s.steps * s.batch; ++row) {
       const T last = LastState<T>(s, row / s.batch, row % s.batch, u);

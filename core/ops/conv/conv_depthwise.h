@@ -7,8 +7,8 @@
 #include <type_traits>
 #include <utility>
 
-#include "core/ops/conv/conv_direct_work.h"
 #include "core/device/plan/window.h"
+#include "core/ops/conv/conv_direct_work.h"
 #include "core/ops/cpu/vec.h"
 
 namespace onward::direct {
