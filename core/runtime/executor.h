@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -44,7 +45,14 @@ struct RunOptions {
   // it noted of them, and need not look at every element again to tell whether the new
   // values would be finite. Whoever changes a variable by other means sets it to null.
   const Executor** writer = nullptr;
+  // HeldTensorBytes() before the run, which sets it; its bodies have it from there.
+  std::optional<int64_t> held_before = std::nullopt;
 };
+
+// An error where values that grow while a run goes on (sequences, what loops carry and stack)
+// have left the device's limit. `besides`: the UncountedBytes of one of them.
+absl::Status CheckHeld(const Node& node, const Device& device, const RunOptions& options,
+                       size_t besides);
 
 class Executor {
  public:
