@@ -74,7 +74,7 @@ absl::StatusOr<Bench> PrepareTraining(const Args& args, Model source,
     std::cerr << executor->plan().ToText();
   }
   bench.once = [training, feeds, wanted](const RunOptions& options) -> absl::Status {
-    if (!options.on_step) return training->Step(feeds, wanted).status();
+    if (!options.on_step) return training->Step(feeds, wanted, options.cancel).status();
     ONWARD_ASSIGN_OR_RETURN(Executor * executor, training->PrepareStep(0, feeds, wanted));
     return executor->Run(feeds, &training->variables(), options).status();
   };
@@ -104,6 +104,7 @@ absl::StatusOr<Bench> PrepareInference(const Args& args, const Model& model,
 absl::Status RunProfile(const Bench& bench, const std::string& trace) {
   Profile profile;
   RunOptions options;
+  options.cancel = &Interrupted();
   options.on_step = [&](const PlanStep& step, int64_t ns) { profile.Add(step, ns); };
   for (int i = 0; i < kProfiledRuns && !Interrupted(); ++i) {
     profile.BeginRun();
@@ -125,7 +126,9 @@ absl::StatusOr<int> RunBench(const Args& args, const Environment& environment) {
                                            : PrepareInference(args, model, environment));
   const double prepared =
       1e3 * std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  for (int i = 0; i < kWarmups; ++i) ONWARD_RETURN_IF_ERROR(bench.once({}));
+  RunOptions run;
+  run.cancel = &Interrupted();
+  for (int i = 0; i < kWarmups; ++i) ONWARD_RETURN_IF_ERROR(bench.once(run));
   std::vector<double> times;
   const auto start = std::chrono::steady_clock::now();
   auto seconds = [&](auto since) {
@@ -134,7 +137,9 @@ absl::StatusOr<int> RunBench(const Args& args, const Environment& environment) {
   while ((times.size() < kFewestRuns || seconds(start) < args.Double("seconds")) &&
          !Interrupted()) {
     const auto t = std::chrono::steady_clock::now();
-    ONWARD_RETURN_IF_ERROR(bench.once({}));
+    const absl::Status done = bench.once(run);
+    if (absl::IsCancelled(done)) break;
+    ONWARD_RETURN_IF_ERROR(done);
     times.push_back(1e3 * seconds(t));
   }
   if (times.empty()) return absl::CancelledError("stopped before the first measurement");

@@ -33,7 +33,9 @@ absl::StatusOr<ValueMap> RunValues(Graph graph, const ValueMap& feeds,
   CompileOptions options = environment.compile_options();
   options.outputs = values;
   Session session(std::move(graph), options);
-  return session.RunValues(relevant, nullptr);
+  RunOptions run;
+  run.cancel = &Interrupted();
+  return session.RunValues(relevant, nullptr, run);
 }
 
 // Values of both graphs, in the order in which the first computes them.

@@ -80,7 +80,9 @@ absl::Status RunDataSet(const Graph& graph, const fs::path& folder, const Tolera
   CompileOptions options = environment.compile_options();
   const std::vector<NamedType> outputs = copy.outputs;
   Session session(std::move(copy), options);
-  ONWARD_ASSIGN_OR_RETURN(ValueMap results, session.RunValues(feeds, nullptr));
+  RunOptions run;
+  run.cancel = &Interrupted();
+  ONWARD_ASSIGN_OR_RETURN(ValueMap results, session.RunValues(feeds, nullptr, run));
   // Data sets leave out what is no tensor, such as the dictionaries of a ZipMap.
   const bool rest_is_no_tensor =
       !expected.empty() && expected.size() < outputs.size() &&
@@ -165,8 +167,8 @@ absl::StatusOr<int> RunScore(const Args& args, const Environment& environment) {
   std::map<std::string, std::pair<int, int>> by_op;
   int passed = 0, failed = 0;
   for (const fs::path& folder : cases) {
-    if (Interrupted()) return absl::CancelledError("stopped");
     const CaseResult r = RunCase(folder, tolerance, overridden, environment);
+    if (Interrupted()) return absl::CancelledError("stopped");
     const bool pass = r.result == "pass";
     (pass ? passed : failed) += 1;
     (pass ? by_op[r.op].first : by_op[r.op].second) += 1;

@@ -6,7 +6,7 @@ cache=${ONWARD_CACHE:?}
 . "$(dirname "$0")/versions.sh"
 packages=(g++ ninja-build ccache git python3 python3-venv libprotobuf-dev protobuf-compiler libabsl-dev libeigen3-dev
           libgtest-dev libgmock-dev libbenchmark-dev pkgconf zlib1g-dev libpng-dev libjpeg-dev
-          libwebp-dev libtiff-dev libre2-dev libboost-context-dev)
+          libwebp-dev libtiff-dev libopenjp2-7-dev libre2-dev libboost-context-dev)
 
 missing=()
 for p in "${packages[@]}"; do

@@ -23,4 +23,11 @@ std::optional<uint64_t> AvailableMemory() {
   return std::nullopt;
 }
 
+bool MemoryIsThere(uint64_t bytes) {
+  constexpr uint64_t kLarge = uint64_t{256} << 20;
+  if (bytes < kLarge) return true;
+  const std::optional<uint64_t> available = AvailableMemory();
+  return !available.has_value() || bytes <= *available / 8 * 7;
+}
+
 }  // namespace onward

@@ -48,17 +48,15 @@ absl::StatusOr<Picture> DecodeAnyPicture(absl::string_view bytes, absl::string_v
   switch (FormatOf(bytes)) {
     case PictureFormat::kPng: return DecodePng(bytes, name);
     case PictureFormat::kJpeg: return DecodeJpeg(bytes, name);
+    case PictureFormat::kJpeg2000: return DecodeJpeg2000(bytes, name);
     case PictureFormat::kWebp: return DecodeWebp(bytes, name);
     case PictureFormat::kTiff: return DecodeTiff(bytes, name);
     case PictureFormat::kBmp: return DecodeBmp(bytes, name);
     case PictureFormat::kPnm: return DecodePnm(bytes, name);
-    case PictureFormat::kJpeg2000:
-      return absl::UnimplementedError(
-          absl::StrCat(name, ": JPEG 2000 is not supported; convert the picture to PNG"));
     case PictureFormat::kUnknown: break;
   }
   return absl::InvalidArgumentError(
-      absl::StrCat(name, ": is no PNG, JPEG, WebP, TIFF, BMP or PNM picture"));
+      absl::StrCat(name, ": is no PNG, JPEG, JPEG 2000, WebP, TIFF, BMP or PNM picture"));
 }
 
 Picture ToChannels(const Picture& picture, int channels) {

@@ -36,6 +36,7 @@ absl::StatusOr<PictureInfo> ProbeJpeg(absl::string_view bytes, absl::string_view
 // The pixels, as grey or colour. Transparency is dropped, 16 bits become 8.
 absl::StatusOr<Picture> DecodePng(absl::string_view bytes, absl::string_view name);
 absl::StatusOr<Picture> DecodeJpeg(absl::string_view bytes, absl::string_view name);
+absl::StatusOr<Picture> DecodeJpeg2000(absl::string_view bytes, absl::string_view name);
 absl::StatusOr<Picture> DecodeWebp(absl::string_view bytes, absl::string_view name);
 absl::StatusOr<Picture> DecodeTiff(absl::string_view bytes, absl::string_view name);
 absl::StatusOr<Picture> DecodeBmp(absl::string_view bytes, absl::string_view name);

@@ -16,6 +16,7 @@
 #include "core/runtime/program.h"
 #include "core/runtime/residents.h"
 #include "core/tensor/finite.h"
+#include "core/tensor/held.h"
 
 namespace onward {
 namespace {
@@ -24,29 +25,6 @@ int64_t Now() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
              std::chrono::steady_clock::now().time_since_epoch())
       .count();
-}
-
-size_t BytesOf(const Value& value) {
-  if (const Tensor* t = value.tensor()) return t->bytes();
-  size_t bytes = sizeof(Value);
-  if (const Sequence* s = value.sequence()) {
-    for (const Value& item : s->items) bytes += BytesOf(item);
-  }
-  return bytes;
-}
-
-// Sequences grow item by item, so most of the times only a large new item is a reason to
-// count.
-bool IsTooLarge(const Sequence& sequence, size_t limit) {
-  constexpr size_t kFew = 64, kLarge = size_t{1} << 20;
-  const size_t n = sequence.items.size();
-  if (n == 0 || (n > kFew && n % kFew != 0 && BytesOf(sequence.items.back()) < kLarge &&
-                 BytesOf(sequence.items.front()) < kLarge)) {
-    return false;
-  }
-  size_t bytes = 0;
-  for (const Value& item : sequence.items) bytes += sizeof(Value) + BytesOf(item);
-  return bytes > limit;
 }
 
 }  // namespace
@@ -213,12 +191,8 @@ absl::Status Executor::RunLate(const BoundStep& bound, const RunOptions& options
                                                   : bound.late->Run(call, options.random));
   for (int id : step.outputs) {
     if (id < 0) continue;
-    if (const Sequence* sequence = values_[id].sequence();
-        sequence != nullptr && IsTooLarge(*sequence, plan_->device->memory_limit())) {
-      return absl::ResourceExhaustedError(absl::StrCat(step.node.Describe(), ": a sequence of ",
-                                                       sequence->items.size(),
-                                                       " items does not fit into memory"));
-    }
+    ONWARD_RETURN_IF_ERROR(
+        CheckHeld(step.node, *plan_->device, options, UncountedBytes(values_[id])));
     const Tensor* tensor = values_[id].tensor();
     tensors_[id] = tensor == nullptr ? Tensor() : *tensor;
   }
@@ -299,8 +273,10 @@ absl::StatusOr<ValueMap> Executor::RunValues(const ValueMap& feeds, Variables* v
     auto it = feeds.find(feed.name);
     if (it != feeds.end()) inputs[feed.position] = &it->second;
   }
+  RunOptions run = options;
+  run.held_before = HeldTensorBytes() - static_cast<int64_t>(plan_->arena_bytes);
   try {
-    ONWARD_ASSIGN_OR_RETURN(const Executor* last, RunChain(this, inputs, variables, options));
+    ONWARD_ASSIGN_OR_RETURN(const Executor* last, RunChain(this, inputs, variables, run));
     ValueMap outputs;
     for (size_t i = 0; i < last->results_.size(); ++i) {
       outputs[last->plan_->outputs[i].first] = last->results_[i].Owned();
@@ -315,6 +291,17 @@ absl::StatusOr<TensorMap> Executor::Run(const TensorMap& feeds, Variables* varia
                                         const RunOptions& options) {
   ONWARD_ASSIGN_OR_RETURN(ValueMap results, RunValues(ToValues(feeds), variables, options));
   return ToTensors(std::move(results));
+}
+
+absl::Status CheckHeld(const Node& node, const Device& device, const RunOptions& options,
+                       size_t besides) {
+  if (!options.held_before.has_value()) return absl::OkStatus();
+  const int64_t tensors = std::max<int64_t>(0, HeldTensorBytes() - *options.held_before);
+  const size_t held = static_cast<size_t>(tensors) + besides, limit = device.memory_limit();
+  if (held <= limit) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrCat(
+      node.Describe(), ": the values of this run have grown to ", held >> 20, " MB, more than the ",
+      limit >> 20, " MB allowed; if the loop does end, allow more memory"));
 }
 
 }  // namespace onward

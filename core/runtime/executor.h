@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -48,7 +49,14 @@ struct RunOptions {
   const Executor** writer = nullptr;
   // The variables that devices hold. Null: they are copied in before a run and back after it.
   Residents* residents = nullptr;
+  // HeldTensorBytes() before the run, which sets it; its bodies have it from there.
+  std::optional<int64_t> held_before = std::nullopt;
 };
+
+// An error where values that grow while a run goes on (sequences, what loops carry and stack)
+// have left the device's limit. `besides`: the UncountedBytes of one of them.
+absl::Status CheckHeld(const Node& node, const Device& device, const RunOptions& options,
+                       size_t besides);
 
 class Executor {
  public:

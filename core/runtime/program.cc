@@ -69,6 +69,17 @@ absl::StatusOr<Executor*> Program::Prepare(absl::Span<const Value* const> inputs
   return Prepare(std::move(types));
 }
 
+// Sizes that grow from run to run leave plans behind that nobody asks for again.
+void Program::MakeRoomFor(const Plan& plan) {
+  size_t bytes = plan.arena_bytes;
+  for (const Entry& entry : entries_) bytes += entry.executor->plan().arena_bytes;
+  while (!entries_.empty() &&
+         (entries_.size() >= kMaxCachedPlans || bytes > plan.device->memory_limit())) {
+    bytes -= entries_.back().executor->plan().arena_bytes;
+    entries_.pop_back();
+  }
+}
+
 absl::StatusOr<Executor*> Program::Prepare(std::vector<FeedType> types) {
   const auto same = [](const FeedType& a, const FeedType& b) {
     const bool held =
@@ -85,7 +96,7 @@ absl::StatusOr<Executor*> Program::Prepare(std::vector<FeedType> types) {
     if (given) options.feeds[inputs_[i]] = types[i];
   }
   ONWARD_ASSIGN_OR_RETURN(std::shared_ptr<const Plan> plan, Compile(*graph_, options));
-  if (entries_.size() >= kMaxCachedPlans) entries_.pop_back();
+  MakeRoomFor(*plan);
   try {
     entries_.insert(entries_.begin(),
                     Entry{std::move(types), std::make_unique<Executor>(std::move(plan))});

@@ -36,6 +36,7 @@ class Program {
     std::unique_ptr<Executor> executor;
   };
   Executor* Found(size_t entry);
+  void MakeRoomFor(const Plan& plan);
   // Those of the values, if feeds of these types lead to the same ones as the first did.
   std::shared_ptr<ElementTypes> ElementTypesFor(const std::vector<FeedType>& types);
 

@@ -4,13 +4,13 @@
 #include <cstdlib>
 #include <cstring>
 #include <new>
-#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "core/base/memory.h"
 #include "core/base/small_float.h"
 #include "core/base/status.h"
 #include "core/tensor/dispatch.h"
+#include "core/tensor/held.h"
 #include "core/tensor/packed.h"
 
 namespace onward {
@@ -18,22 +18,22 @@ namespace {
 
 constexpr size_t kAlignment = 64;
 
-// Linux hands out memory that it does not have, and ends the process that touches it. So
-// the large pieces are asked for only if they are there.
-constexpr size_t kLarge = size_t{256} << 20;
+// What a tensor costs beside its elements, about: many small ones are not free.
+constexpr size_t kBookkeeping = 64;
 
-bool IsThere(size_t bytes) {
-  if (bytes < kLarge) return true;
-  const std::optional<uint64_t> available = AvailableMemory();
-  return !available.has_value() || bytes <= *available / 8 * 7;
-}
+thread_local int64_t held_bytes = 0;
 
 std::shared_ptr<void> AllocateAligned(size_t bytes) {
-  if (!IsThere(bytes)) throw std::bad_alloc();
+  if (!MemoryIsThere(bytes)) throw std::bad_alloc();
   const size_t rounded = (std::max<size_t>(bytes, 1) + kAlignment - 1) / kAlignment * kAlignment;
   void* p = std::aligned_alloc(kAlignment, rounded);
   if (p == nullptr) throw std::bad_alloc();
-  return std::shared_ptr<void>(p, [](void* q) { std::free(q); });
+  const auto counted = static_cast<int64_t>(rounded + kBookkeeping);
+  held_bytes += counted;
+  return std::shared_ptr<void>(p, [counted](void* q) {
+    held_bytes -= counted;
+    std::free(q);
+  });
 }
 
 template <typename T>
@@ -47,13 +47,15 @@ std::vector<T> SmallNumbers(const Tensor& t) {
 
 }  // namespace
 
+int64_t HeldTensorBytes() { return held_bytes; }
+
 size_t TensorBytes(DType dtype, const Shape& shape) {
   return (static_cast<size_t>(shape.elements()) * DTypeBits(dtype) + 7) / 8;
 }
 
 Tensor::Tensor(DType dtype, Shape shape) : dtype_(dtype), shape_(std::move(shape)) {
   if (dtype == DType::kString) {
-    if (!IsThere(static_cast<size_t>(shape_.elements()) * sizeof(std::string))) {
+    if (!MemoryIsThere(static_cast<size_t>(shape_.elements()) * sizeof(std::string))) {
       throw std::bad_alloc();
     }
     auto strings = std::make_shared<std::vector<std::string>>(shape_.elements());
@@ -81,6 +83,9 @@ Tensor Tensor::Clone() const {
   Tensor copy(dtype_, shape_);
   if (dtype_ == DType::kString) {
     const auto v = values<std::string>();
+    size_t letters = 0;
+    for (const std::string& text : v) letters += text.size();
+    if (!MemoryIsThere(letters)) throw std::bad_alloc();
     std::copy(v.begin(), v.end(), copy.data<std::string>());
   } else {
     std::memcpy(copy.raw(), raw(), bytes());

@@ -74,6 +74,7 @@ const std::vector<std::pair<std::string, std::set<std::string>>>& Guests() {
       {"jpeglib.h", {"core/picture"}},
       {"tiffio.h", {"core/picture"}},
       {"webp/", {"core/picture"}},
+      {"openjpeg.h", {"core/picture"}},
   };
   return *guests;
 }

@@ -88,10 +88,12 @@ std::optional<Tensor> DrawArgAs(const Arg& arg, DType dtype, Draws& draws) {
     case Arg::Kind::kTrue: return Tensor::Scalar<bool>(true);
     case Arg::Kind::kConstant: return Integers(arg.shape, arg.values, arg.integers);
     case Arg::Kind::kConstantReal: {
-      const double value = arg.values[0];
-      const bool fits = IsFloating(dtype) || (IsInteger(dtype) && value == std::floor(value) &&
-                                              (value >= 0 || !IsUnsigned(dtype)));
-      return fits ? std::optional(Rounded({}, arg.values, dtype)) : std::nullopt;
+      const auto fits = [&](double value) {
+        return IsFloating(dtype) || (IsInteger(dtype) && value == std::floor(value) &&
+                                     (value >= 0 || !IsUnsigned(dtype)));
+      };
+      if (!std::all_of(arg.values.begin(), arg.values.end(), fits)) return std::nullopt;
+      return Rounded(arg.shape, arg.values, dtype);
     }
     case Arg::Kind::kReal:
       if (!IsFloating(dtype)) return DrawWhole(arg, dtype, draws);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/memory.h"
 #include "core/device/plan/broadcast.h"
 #include "core/ops/movement/movement.h"
 #include "core/ops/text/text.h"
@@ -27,8 +28,20 @@ absl::StatusOr<Kernel> MakeStringConcat(const KernelRequest& request) {
     ONWARD_ASSIGN_OR_RETURN(Tensor * output, slot.Get(call, plan->shape));
     const std::string *left = a.data<std::string>(), *right = b.data<std::string>();
     std::string* out = output->data<std::string>();
+    const int64_t left_step = plan->repeats[0] ? 0 : 1, right_step = plan->repeats[1] ? 0 : 1;
+    // Strings that are joined again and again double each time.
+    uint64_t letters = 0;
+    plan->Walk(0, plan->elements, [&](const int64_t* offsets, int64_t, int64_t n) {
+      for (int64_t i = 0; i < n; ++i) {
+        letters += left[offsets[0] + i * left_step].size();
+        letters += right[offsets[1] + i * right_step].size();
+      }
+    });
+    if (!MemoryIsThere(letters)) {
+      return absl::ResourceExhaustedError(absl::StrCat(
+          node->Describe(), ": strings of ", letters >> 20, " MB together do not fit into memory"));
+    }
     plan->Walk(0, plan->elements, [&](const int64_t* offsets, int64_t position, int64_t n) {
-      const int64_t left_step = plan->repeats[0] ? 0 : 1, right_step = plan->repeats[1] ? 0 : 1;
       for (int64_t i = 0; i < n; ++i) {
         out[position + i] =
             absl::StrCat(left[offsets[0] + i * left_step], right[offsets[1] + i * right_step]);

@@ -9,6 +9,7 @@
 #include "core/base/status.h"
 #include "core/graph/infer.h"
 #include "core/tensor/elements.h"
+#include "core/tensor/held.h"
 
 namespace onward {
 
@@ -38,10 +39,17 @@ ValueType Body::OutputType(int i, absl::Span<const Value* const> own, const Valu
   return graph.outputs[i].type;
 }
 
-void SetIteration(const RunOptions& options, int64_t iteration, RunOptions* run) {
+absl::Status BeginIteration(const Control& control, const RunOptions& options, int64_t iteration,
+                            const CarriedValues& carried, RunOptions* run) {
+  if (options.cancel != nullptr && options.cancel->load(std::memory_order_relaxed)) {
+    return absl::CancelledError("stopped");
+  }
   run->random.seed =
       options.random.seed ^ (0x9e3779b97f4a7c15u * static_cast<uint64_t>(iteration + 1));
   run->writer = nullptr;
+  size_t besides = 0;
+  for (size_t k = 0; k < carried.size(); ++k) besides += UncountedBytes(carried[k]);
+  return CheckHeld(control.node, *control.options.device, options, besides);
 }
 
 CarriedValues::CarriedValues(absl::Span<const Value* const> initial)
@@ -64,13 +72,22 @@ void CarriedValues::Leave(size_t i, const Value& value) {
   slot.own = from != nullptr && slot.value.tensor()->raw() != from->raw();
 }
 
-absl::Status StackedOutput::Grow(int64_t capacity) {
+bool StackedOutput::Fits(int64_t capacity) const {
   Shape shape = stacked_.shape();
   shape[0] = capacity;
-  const auto elements = CheckedElements(shape.dims());
-  if (!elements.ok() || TensorBytes(stacked_.dtype(), shape) > limit_) {
-    return absl::ResourceExhaustedError("the stacked results do not fit into memory");
+  return CheckedElements(shape.dims()).ok() && TensorBytes(stacked_.dtype(), shape) <= limit_;
+}
+
+absl::Status StackedOutput::Grow(int64_t capacity) {
+  // Near the limit, more often by less.
+  if (!Fits(capacity) && count_ > 0) capacity = count_ + count_ / 8 + 1;
+  if (!Fits(capacity)) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat(count_ + 1, " stacked results do not fit into the ", limit_ >> 20,
+                     " MB of memory allowed; if the loop does end, allow more"));
   }
+  Shape shape = stacked_.shape();
+  shape[0] = capacity;
   Tensor grown(stacked_.dtype(), shape);
   const int64_t each = capacity == 0 ? 0 : grown.elements() / capacity;
   CopyElements(stacked_, 0, count_ * each, &grown, 0);

@@ -36,9 +36,6 @@ class Body {
   std::vector<const Value*> given_;
 };
 
-// What an iteration runs with: its draws differ from those of the others.
-void SetIteration(const RunOptions& options, int64_t iteration, RunOptions* run);
-
 // Values that one iteration leaves to the next: copies, since the body's memory is used again.
 class CarriedValues {
  public:
@@ -56,6 +53,12 @@ class CarriedValues {
   std::vector<Slot> now_, next_;
 };
 
+// Sets what an iteration runs with: its draws differ from those of the others. An error where
+// somebody has asked to stop (a body may have no step that asks), or where the iterations before
+// have left too much.
+absl::Status BeginIteration(const Control& control, const RunOptions& options, int64_t iteration,
+                            const CarriedValues& carried, RunOptions* run);
+
 // Equal tensors, one from each iteration, stacked along a new first axis.
 class StackedOutput {
  public:
@@ -67,6 +70,8 @@ class StackedOutput {
 
  private:
   absl::Status Grow(int64_t capacity);
+
+  bool Fits(int64_t capacity) const;
 
   int64_t expected_;
   size_t limit_;

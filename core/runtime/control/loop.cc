@@ -4,10 +4,12 @@
 //   body     (iteration, cond, v ...) -> (cond, v ..., scanned ...)
 //   outputs  v ..., scanned ... stacked along a new first axis
 #include <limits>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "core/base/status.h"
 #include "core/runtime/control/body.h"
+#include "core/runtime/control/settles.h"
 
 namespace onward {
 namespace {
@@ -20,7 +22,11 @@ Shape DeclaredShape(const Graph& body, int input) {
 class Loop : public ControlFlow {
  public:
   explicit Loop(const Control& control)
-      : node_(control.node), limit_(control.options.device->memory_limit()), body_(control, 0) {
+      : control_(control),
+        node_(control.node),
+        limit_(control.options.device->memory_limit()),
+        body_(control, 0),
+        settles_at_(ConditionSettlesAt(body_.graph(), body_.inputs())) {
     if (body_.inputs() < kFirstState) return;
     iteration_ = Tensor(DType::kInt64, DeclaredShape(body_.graph(), 0));
     condition_ = Tensor(DType::kBool, DeclaredShape(body_.graph(), 1));
@@ -35,7 +41,7 @@ class Loop : public ControlFlow {
           node_, absl::StrCat("has ", node_.inputs.size(), " inputs and ", call.outputs.size(),
                               " outputs, its body ", body_.inputs(), " and ", body_.outputs()));
     }
-    int64_t most = std::numeric_limits<int64_t>::max();
+    int64_t most = kNoTripCount;
     bool condition = true;
     if (call.inputs[0] != nullptr) {
       ONWARD_ASSIGN_OR_RETURN(most, AsInt(node_, *call.inputs[0], "the number of iterations"));
@@ -44,19 +50,21 @@ class Loop : public ControlFlow {
       ONWARD_ASSIGN_OR_RETURN(condition, AsBool(node_, *call.inputs[1], "its condition"));
     }
     Iterations iterations(node_, call.inputs.subspan(kFirstState, states), scanned,
-                          call.inputs[0] == nullptr ? -1 : most, limit_);
+                          most == kNoTripCount ? -1 : most, limit_);
     std::vector<const Value*> own(body_.inputs());
     RunOptions run = options;
     for (int64_t i = 0; i < most && condition; ++i) {
-      // A body may have no step that asks.
-      if (options.cancel != nullptr && options.cancel->load(std::memory_order_relaxed)) {
-        return absl::CancelledError("stopped");
-      }
       PointAt(i, condition, iterations.carried(), &own);
-      SetIteration(options, i, &run);
+      ONWARD_RETURN_IF_ERROR(BeginIteration(control_, options, i, iterations.carried(), &run));
       ONWARD_ASSIGN_OR_RETURN(absl::Span<const Value> results, body_.Run(own, call, run));
       ONWARD_ASSIGN_OR_RETURN(condition,
                               AsBool(node_, results[0], "the condition that its body leaves"));
+      if (condition && most == kNoTripCount && settles_at_.has_value() && i >= *settles_at_) {
+        return NodeError(node_,
+                         "never ends: it has no trip count, and the condition that its body leaves "
+                         "stays true; give it a trip count (input M), or let the body compute the "
+                         "condition from the iteration or from a value that it carries on");
+      }
       ONWARD_RETURN_IF_ERROR(iterations.Take(results.subspan(1)));
     }
     const auto type_of_slice = [&](int k) {
@@ -69,6 +77,8 @@ class Loop : public ControlFlow {
 
  private:
   static constexpr int kFirstState = 2;
+  // Exporters of loops that only a condition ends write the largest number there is.
+  static constexpr int64_t kNoTripCount = std::numeric_limits<int64_t>::max();
 
   void PointAt(int64_t iteration, bool condition, const CarriedValues& carried,
                std::vector<const Value*>* own) {
@@ -79,9 +89,11 @@ class Loop : public ControlFlow {
     for (size_t k = 0; k < carried.size(); ++k) (*own)[kFirstState + k] = &carried[k];
   }
 
+  const Control& control_;
   const Node& node_;
   const size_t limit_;
   Body body_;
+  const std::optional<int> settles_at_;
   Value iteration_, condition_;
 };
 

@@ -36,7 +36,10 @@ struct Ways {
 class Scan : public ControlFlow {
  public:
   explicit Scan(const Control& control)
-      : node_(control.node), limit_(control.options.device->memory_limit()), body_(control, 0) {}
+      : control_(control),
+        node_(control.node),
+        limit_(control.options.device->memory_limit()),
+        body_(control, 0) {}
 
   absl::Status Run(const ValueCall& call, const RunOptions& options) override {
     const int given = static_cast<int>(node_.inputs.size());
@@ -69,7 +72,7 @@ class Scan : public ControlFlow {
         slice[k] = SliceOf(scanned[k], in.directions[k] == 1 ? length - 1 - i : i);
       }
       point();
-      SetIteration(options, i, &run);
+      ONWARD_RETURN_IF_ERROR(BeginIteration(control_, options, i, iterations.carried(), &run));
       ONWARD_ASSIGN_OR_RETURN(absl::Span<const Value> results, body_.Run(own, call, run));
       ONWARD_RETURN_IF_ERROR(iterations.Take(results));
     }
@@ -129,6 +132,7 @@ class Scan : public ControlFlow {
     return MoveAxis(turned, 0, axis);
   }
 
+  const Control& control_;
   const Node& node_;
   const size_t limit_;
   Body body_;
