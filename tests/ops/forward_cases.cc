@@ -24,6 +24,7 @@ int64_t Code(DType dtype) { return static_cast<int64_t>(dtype); }
 std::vector<OpCase> LogicalCases() {
   std::vector<OpCase> cases = {
       Case("Not", {Flags({2, 3})}),
+      Case("Not_long", {Flags({3, 67})}),
       Case("BitwiseNot", {Real({2, 3})}),
       Case("BitShift_left", {Real({2, 3}, 0, 20), Real({3}, 0, 2)}, {{"direction", "LEFT"}}),
       Case("BitShift_right", {Real({2, 3}, 0, 20), Real({3}, 0, 2)}, {{"direction", "RIGHT"}}),
@@ -67,6 +68,10 @@ std::vector<OpCase> FilledCases() {
       Case("Trilu_filled", {Real({9, 11}), Int(2)}),
       Case("Range_down", {Real({}, 4, 4.3), Number(-3), Number(-1)}).DataDependent(),
       Case("TopK_all", {Real({3, 9}), Ints({9})}).Outputs(2, {0, 1}),
+      Case("TopK_long", {Real({2, 201}, -90, 90), Ints({5})}).Outputs(2, {0, 1}),
+      Case("TopK_long_smallest", {Real({2, 130, 2}, -90, 90), Ints({33})},
+           {{"axis", 1}, {"largest", 0}})
+          .Outputs(2, {0, 1}),
       Case("Unique_all", {Real({12}, -1, 1)}).Outputs(4, {0, 1, 2, 3}).DataDependent(),
       Case("Unique_axis", {Real({4, 2}, -0.4, 0.4)}, {{"axis", 0}})
           .Outputs(4, {0, 1, 2, 3})
@@ -99,6 +104,7 @@ std::vector<OpCase> FilledCases() {
     cases.push_back(Case(std::string("Cast_") + DTypeName(to), {Real({5, 9}, below ? 0 : -9, 9)},
                          {{"to", Code(to)}}));
   }
+  cases.push_back(Case("Cast_int64_long", {Real({3, 77}, -90, 90)}, {{"to", Code(DType::kInt64)}}));
   return cases;
 }
 

@@ -172,6 +172,11 @@ void AddConvolutions(std::vector<OpCase>& cases) {
   both("points", x, Below({5, 4, 1, 1}, 128, DType::kInt8), x_zero, DType::kInt8, plain);
   both("depthwise", x, Below({4, 1, 3, 3}, 128, DType::kInt8), x_zero, DType::kInt8,
        {{"group", 4}, {"pads", List{1, 1, 1, 1}}});
+  for (const int64_t stride : {1, 2}) {
+    both("depthwise_lines_" + std::to_string(stride), Below({2, 3, 6, 45}, 256, DType::kUint8),
+         Below({3, 1, 3, 3}, 128, DType::kInt8), x_zero, DType::kInt8,
+         {{"group", 3}, {"pads", List{1, 1, 1, 1}}, {"strides", List{stride, stride}}});
+  }
   both("groups", x, Below({6, 2, 3, 3}, 128, DType::kInt8), x_zero, DType::kInt8,
        {{"group", 2}, {"strides", List{2, 1}}});
   both("line", Below({1, 3, 50}, 256, DType::kUint8), Below({2, 3, 4}, 128, DType::kInt8), x_zero,

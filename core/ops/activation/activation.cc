@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "core/base/status.h"
+#include "core/ops/cpu/float_math.h"
 #include "core/ops/cpu/register.h"
 #include "core/ops/cpu/scalar_math.h"
 #include "core/ops/cpu/vector_math.h"
@@ -100,6 +101,7 @@ struct SigmoidOp {
   T operator()(T x) const {
     return Sigmoid(x);
   }
+  static void Run(const float* x, float* y, int64_t n) { FloatMathHere().sigmoid(x, y, n); }
 };
 
 struct TanhOp {
@@ -107,6 +109,7 @@ struct TanhOp {
   T operator()(T x) const {
     return Tanh(x);
   }
+  static void Run(const float* x, float* y, int64_t n) { FloatMathHere().tanh(x, y, n); }
 };
 
 struct HardSigmoidOp {

@@ -3,12 +3,14 @@
 // two.
 #include <algorithm>
 #include <cmath>
+#include <type_traits>
 #include <utility>
 
 #include "core/base/parallel.h"
 #include "core/base/status.h"
 #include "core/ops/cpu/adapt.h"
 #include "core/ops/cpu/axis_view.h"
+#include "core/ops/cpu/float_math.h"
 #include "core/ops/cpu/register.h"
 #include "core/ops/cpu/vec.h"
 #include "core/tensor/dispatch.h"
@@ -16,14 +18,37 @@
 namespace onward {
 namespace {
 
+// From this length on, the vectors of FloatMath are worth the calls.
+constexpr int64_t kLongRow = 32;
+
+template <typename T>
+T LargestOf(const T* x, int64_t n) {
+  if constexpr (std::is_same_v<T, float>) {
+    if (n >= kLongRow) return FloatMathHere().max(x, n);
+  }
+  return RowMax(x, n);
+}
+
+// sum(exp(x - max)), the terms written to y unless it is null.
+template <typename T>
+T SumOfExp(const T* x, T max, T* y, int64_t n) {
+  if constexpr (std::is_same_v<T, float>) {
+    const FloatMath& math = FloatMathHere();
+    if (n >= kLongRow && y != nullptr) return math.exp_and_sum(x, max, y, n);
+    if (n >= kLongRow) return math.sum_of_exp(x, max, n);
+  }
+  const auto [sum] = Sums<T, 1>(n, [&](int64_t i, int count, Vec<T>* term) {
+    term[0] = Exp(Load(x + i, count) - max);
+    if (y != nullptr) Store(y + i, term[0], count);
+  });
+  return sum;
+}
+
 // y = exp(x - max) / sum(exp(x - max)); its logarithm with kLog.
 template <typename T, bool kLog>
 void SoftmaxRow(const T* x, T* y, int64_t n) {
-  const T max = RowMax(x, n);
-  const auto [sum] = Sums<T, 1>(n, [&](int64_t i, int count, Vec<T>* term) {
-    term[0] = Exp(Load(x + i, count) - max);
-    if constexpr (!kLog) Store(y + i, term[0], count);
-  });
+  const T max = LargestOf(x, n);
+  const T sum = SumOfExp<T>(x, max, kLog ? nullptr : y, n);
   if constexpr (kLog) {
     const T log_sum = std::log(sum);
     ForVecs<T>(n, [&](int64_t i, int count) {

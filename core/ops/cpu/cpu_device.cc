@@ -11,6 +11,7 @@
 #include "core/device/cpu.h"
 #include "core/ops/cpu/onednn.h"
 #include "core/ops/cpu/register.h"
+#include "core/ops/cpu/strided_copy.h"
 #include "core/ops/elementwise/elementwise.h"
 
 namespace onward {
@@ -20,6 +21,21 @@ namespace {
 size_t MemoryLimit() {
   const std::optional<uint64_t> bytes = PhysicalMemory();
   return bytes.has_value() ? *bytes / 4 * 3 : std::numeric_limits<size_t>::max();
+}
+
+// Writes out a value in a permuted layout, where that transposes planes: about twice as fast as
+// oneDNN's reorder. Nothing for others.
+std::optional<Kernel> TransposingReorder(const Shape& shape, const Layout& from) {
+  const DnnlDesc desc = StridedDescOf(shape, from);
+  if (desc.is_zero()) return std::nullopt;
+  const StridedCopy copy(DType::kFloat, desc.get_dims(), desc.get_strides());
+  if (!copy.transposes()) return std::nullopt;
+  Kernel kernel;
+  kernel.run = [copy](const KernelCall& call) {
+    copy.Run(call.outputs[0]->raw(), call.inputs[0]->raw());
+    return absl::OkStatus();
+  };
+  return kernel;
 }
 
 class Cpu final : public Device {
@@ -33,6 +49,9 @@ class Cpu final : public Device {
   const KernelTable& kernels() const override { return kernels_; }
   absl::StatusOr<Kernel> MakeReorder(DType dtype, const Shape& shape, const Layout& from,
                                      const Layout& to) const override {
+    if (dtype == DType::kFloat && from != nullptr && to == nullptr) {
+      if (std::optional<Kernel> kernel = TransposingReorder(shape, from)) return *kernel;
+    }
     return MakeDnnlReorder(dtype, shape, from, to);
   }
   absl::StatusOr<Kernel> MakeChain(absl::Span<const ChainStep> steps,

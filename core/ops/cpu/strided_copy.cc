@@ -12,10 +12,10 @@
 namespace onward {
 namespace {
 
-// A plane is walked in tiles that read and write whole cache lines; kLong is
-// how far tiles run along the destination before the next columns begin.
-constexpr int64_t kTile = 16;
-constexpr int64_t kLong = 256;
+// A plane is walked in blocks small enough to stay in cache while they are moved, unit by unit.
+constexpr int64_t kBlock = 64;
+// Where there are few rows or few columns, a thread takes so many of the others at a time.
+constexpr int64_t kLong = 4096;
 
 // dst[j * dst_row + k] = src[k * src_row + j] for j < columns, k < rows.
 template <typename T>
@@ -26,20 +26,14 @@ void TransposeEdge(T* dst, int64_t dst_row, const T* src, int64_t src_row, int64
   }
 }
 
-// The same, kTile x kTile.
-template <typename T>
-void TransposeTile(T* dst, int64_t dst_row, const T* src, int64_t src_row) {
-  TransposeEdge(dst, dst_row, src, src_row, kTile, kTile);
-}
-
-void Transpose8x8(uint32_t* dst, int64_t dst_row, const uint32_t* src, int64_t src_row) {
+void TransposeUnit(uint32_t* dst, int64_t dst_row, const uint32_t* src, int64_t src_row) {
   Vec<float> r[8];
   for (int i = 0; i < 8; ++i) r[i] = Load(reinterpret_cast<const float*>(src + i * src_row));
   Transpose8(r);
   for (int i = 0; i < 8; ++i) Store(reinterpret_cast<float*>(dst + i * dst_row), r[i]);
 }
 
-void Transpose4x4(uint64_t* dst, int64_t dst_row, const uint64_t* src, int64_t src_row) {
+void TransposeUnit(uint64_t* dst, int64_t dst_row, const uint64_t* src, int64_t src_row) {
   __m256d r[4];
   for (int i = 0; i < 4; ++i) {
     r[i] = _mm256_loadu_pd(reinterpret_cast<const double*>(src + i * src_row));
@@ -55,37 +49,29 @@ void Transpose4x4(uint64_t* dst, int64_t dst_row, const uint64_t* src, int64_t s
   _mm256_storeu_pd(out + 3 * dst_row, _mm256_permute2f128_pd(t1, t3, 0x31));
 }
 
-// Through a buffer, so that each line of the source is read once and each line
-// of the destination written once even where they compete for cache sets.
-template <>
-void TransposeTile(uint32_t* dst, int64_t dst_row, const uint32_t* src, int64_t src_row) {
-  alignas(64) uint32_t tile[kTile * kTile];
-  for (int64_t k = 0; k < kTile; k += 8) {
-    for (int64_t j = 0; j < kTile; j += 8) {
-      Transpose8x8(tile + j * kTile + k, kTile, src + k * src_row + j, src_row);
-    }
-  }
-  for (int64_t j = 0; j < kTile; ++j) {
-    std::memcpy(dst + j * dst_row, tile + j * kTile, sizeof(uint32_t) * kTile);
-  }
+template <typename T>
+constexpr int64_t kUnit = sizeof(T) == 4   ? 8
+                          : sizeof(T) == 8 ? 4
+                                           : 16;
+
+template <typename T>
+void TransposeUnit(T* dst, int64_t dst_row, const T* src, int64_t src_row) {
+  TransposeEdge(dst, dst_row, src, src_row, kUnit<T>, kUnit<T>);
 }
 
-template <>
-void TransposeTile(uint64_t* dst, int64_t dst_row, const uint64_t* src, int64_t src_row) {
-  alignas(64) uint64_t tile[kTile * kTile];
-  for (int64_t k = 0; k < kTile; k += 4) {
-    for (int64_t j = 0; j < kTile; j += 4) {
-      Transpose4x4(tile + j * kTile + k, kTile, src + k * src_row + j, src_row);
-    }
-  }
-  for (int64_t j = 0; j < kTile; ++j) {
-    std::memcpy(dst + j * dst_row, tile + j * kTile, sizeof(uint64_t) * kTile);
-  }
-}
+constexpr int64_t kMostInterleaved = 4;
 
-// A plane with few rows or few columns (channels of an image, block sizes).
+// A plane with few rows or few columns (channels of an image, block sizes). Where these lie side
+// by side, the distance is a constant and the loop becomes vector code.
 template <int kRows, typename T>
 void Interleave(T* dst, int64_t dst_row, const T* src, int64_t src_row, int64_t columns) {
+  if (dst_row == kRows) {
+#pragma omp simd
+    for (int64_t j = 0; j < columns; ++j) {
+      for (int k = 0; k < kRows; ++k) dst[j * kRows + k] = src[k * src_row + j];
+    }
+    return;
+  }
   for (int64_t j = 0; j < columns; ++j) {
     for (int k = 0; k < kRows; ++k) dst[j * dst_row + k] = src[k * src_row + j];
   }
@@ -93,9 +79,27 @@ void Interleave(T* dst, int64_t dst_row, const T* src, int64_t src_row, int64_t 
 
 template <int kColumns, typename T>
 void Deinterleave(T* dst, int64_t dst_row, const T* src, int64_t src_row, int64_t rows) {
+  if (src_row == kColumns) {
+#pragma omp simd
+    for (int64_t k = 0; k < rows; ++k) {
+      for (int j = 0; j < kColumns; ++j) dst[j * dst_row + k] = src[k * kColumns + j];
+    }
+    return;
+  }
   for (int64_t k = 0; k < rows; ++k) {
     for (int j = 0; j < kColumns; ++j) dst[j * dst_row + k] = src[k * src_row + j];
   }
+}
+
+// Lines at a distance with many factors of two compete for the same places in the cache. True:
+// those of the destination do so more, so each is better written as a whole; else the same for
+// those of the source.
+bool WriteWholeLines(int64_t dst_row, int64_t src_row) {
+  const auto factors = [](int64_t distance) {
+    return std::min<int64_t>(distance & -distance, 1024);
+  };
+  const int64_t dst = factors(dst_row), src = factors(src_row);
+  return dst == src ? dst_row > src_row || dst >= 256 : dst > src;
 }
 
 template <typename T>
@@ -113,16 +117,30 @@ void TransposeBlock(T* dst, int64_t dst_row, const T* src, int64_t src_row, int6
     case 4: return Deinterleave<4>(dst, dst_row, src, src_row, rows);
     default: break;
   }
-  const int64_t full = rows - rows % kTile;
-  int64_t j = 0;
-  for (; j + kTile <= columns; j += kTile) {
-    for (int64_t k = 0; k < full; k += kTile) {
-      TransposeTile(dst + j * dst_row + k, dst_row, src + k * src_row + j, src_row);
+  constexpr int64_t kStep = kUnit<T>;
+  const auto unit = [&](int64_t j, int64_t k) {
+    TransposeUnit(dst + j * dst_row + k, dst_row, src + k * src_row + j, src_row);
+  };
+  const int64_t full_columns = columns - columns % kStep, full_rows = rows - rows % kStep;
+  for (int64_t j0 = 0; j0 < full_columns; j0 += kBlock) {
+    const int64_t j1 = std::min(j0 + kBlock, full_columns);
+    for (int64_t k0 = 0; k0 < full_rows; k0 += kBlock) {
+      const int64_t k1 = std::min(k0 + kBlock, full_rows);
+      if (WriteWholeLines(dst_row, src_row)) {
+        for (int64_t j = j0; j < j1; j += kStep) {
+          for (int64_t k = k0; k < k1; k += kStep) unit(j, k);
+        }
+      } else {
+        for (int64_t k = k0; k < k1; k += kStep) {
+          for (int64_t j = j0; j < j1; j += kStep) unit(j, k);
+        }
+      }
     }
-    TransposeEdge(dst + j * dst_row + full, dst_row, src + full * src_row + j, src_row, kTile,
-                  rows - full);
   }
-  TransposeEdge(dst + j * dst_row, dst_row, src + j, src_row, columns - j, rows);
+  TransposeEdge(dst + full_rows, dst_row, src + full_rows * src_row, src_row, full_columns,
+                rows - full_rows);
+  TransposeEdge(dst + full_columns * dst_row, dst_row, src + full_columns, src_row,
+                columns - full_columns, rows);
 }
 
 }  // namespace
@@ -173,6 +191,13 @@ void StridedCopy::ChooseWay() {
     }
     return;
   }
+}
+
+bool StridedCopy::transposes() const {
+  const int last = static_cast<int>(dims_.size()) - 1;
+  if (way_ != Way::kTranspose) return false;
+  const int64_t fewer = std::min(dims_[last - 1], dims_[last]);
+  return fewer >= kUnit<uint32_t> || fewer <= kMostInterleaved;
 }
 
 bool StridedCopy::identity() const { return dims_.size() == 1 && src_[0] == 1 && offset_ == 0; }
@@ -236,12 +261,18 @@ void StridedCopy::TransposePlanes(T* dst, const T* src) const {
   // Small planes go to a thread as a whole; large ones are cut, the columns
   // first, and the rows where there are few columns.
   const bool cut = columns * rows > 4 * MoveGrain<T>();
-  const int64_t wide = !cut ? columns : rows < kTile ? 16 * kLong : kTile;
-  const int64_t tall = !cut ? rows : columns < kTile ? 16 * kLong : kLong;
+  const int64_t wide = !cut ? columns : rows < kBlock ? kLong : kBlock;
+  const int64_t tall = !cut ? rows : columns < kBlock ? kLong : kBlock;
   const int64_t across = (columns + wide - 1) / wide;
   const int64_t blocks = across * ((rows + tall - 1) / tall);
   const int64_t grain = RowGrain<T>(std::min(wide, columns) * std::min(tall, rows));
   ParallelFor(planes * blocks, grain, [&](int64_t begin, int64_t end) {
+    if (blocks == 1) {
+      ForRows(dims_, dst_, src_, outer, begin, end, [&](int64_t d, int64_t s) {
+        TransposeBlock(dst + d, dst_row, src + s, src_row, columns, rows);
+      });
+      return;
+    }
     const int64_t first = begin / blocks;
     int64_t block = begin;
     ForRows(dims_, dst_, src_, outer, first, (end + blocks - 1) / blocks,

@@ -21,6 +21,8 @@ class StridedCopy {
 
   // Whether the destination is the source, element for element.
   bool identity() const;
+  // Whether it transposes planes of sizes that there is vector code for.
+  bool transposes() const;
   // dtype must be movable (core/ops/movement/movement.h).
   void Run(void* dst, const void* src) const;
 

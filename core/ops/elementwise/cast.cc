@@ -3,6 +3,7 @@
 #include "core/ops/elementwise/cast.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <optional>
 #include <string>
@@ -25,6 +26,37 @@ void CastRun(absl::Span<const Operand> in, void* out, int64_t n) {
   To* y = static_cast<To*>(out);
 #pragma omp simd
   for (int64_t i = 0; i < n; ++i) y[i] = CastElement<From, To>(x[i]);
+}
+
+// AVX2 has no conversion to 64 bits. Most numbers fit into 32; where some of a piece do not,
+// its elements are converted one by one.
+template <typename From>
+void CastToInt64(absl::Span<const Operand> in, void* out, int64_t n) {
+  constexpr int64_t kPiece = 64;
+  constexpr From kEnd = 0x1p31f;
+  for (int64_t begin = 0; begin < n; begin += kPiece) {
+    const int64_t count = std::min(kPiece, n - begin);
+    const From* x = in[0].as<From>() + begin;
+    int64_t* y = static_cast<int64_t*>(out) + begin;
+    int fits = 1;
+#pragma omp simd reduction(& : fits)
+    for (int64_t i = 0; i < count; ++i) fits &= std::fabs(x[i]) < kEnd ? 1 : 0;
+    if (fits != 0) {
+#pragma omp simd
+      for (int64_t i = 0; i < count; ++i) y[i] = static_cast<int32_t>(x[i]);
+    } else {
+      for (int64_t i = 0; i < count; ++i) y[i] = CastElement<From, int64_t>(x[i]);
+    }
+  }
+}
+
+template <typename From, typename To>
+RunBody CastBody() {
+  if constexpr (std::is_floating_point_v<From> && std::is_same_v<To, int64_t>) {
+    return CastToInt64<From>;
+  } else {
+    return CastRun<From, To>;
+  }
 }
 
 template <typename From>
@@ -111,7 +143,7 @@ absl::StatusOr<Kernel> MakeCastTo(const KernelRequest& request, DType to) {
       grain = MoveGrain<std::string>();
       return;
     }
-    CastTypes::Dispatch(to, [&]<typename To>() { body = CastRun<From, To>; });
+    CastTypes::Dispatch(to, [&]<typename To>() { body = CastBody<From, To>(); });
   });
   if (body == nullptr) {
     return NodeUnimplemented(request.node,

@@ -8,7 +8,8 @@
 //   table.Add("Neg", Unary<NegOp, SignedTypes>(13));
 //
 // Functors see float in place of the 16-bit types, may return bool (then the
-// output is bool), and may have a constructor from the node for attributes.
+// output is bool), and may have a constructor from the node for attributes. One
+// that has Run(const T* x, T* y, int64_t n) does whole arrays of that type itself.
 #ifndef ONWARD_CORE_OPS_ELEMENTWISE_ELEMENTWISE_H_
 #define ONWARD_CORE_OPS_ELEMENTWISE_ELEMENTWISE_H_
 
@@ -91,6 +92,8 @@ void UnaryRun(const Op& op, const T* x, Out* y, int64_t n) {
         UnaryRun(op, tile, y + i, m);
       }
     }
+  } else if constexpr (requires { op.Run(x, y, n); }) {
+    op.Run(x, y, n);
   } else {
 #pragma omp simd
     for (int64_t i = 0; i < n; ++i) y[i] = op(x[i]);

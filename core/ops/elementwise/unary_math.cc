@@ -5,6 +5,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "core/ops/cpu/float_math.h"
 #include "core/ops/cpu/scalar_math.h"
 #include "core/ops/cpu/vector_math.h"
 #include "core/ops/elementwise/elementwise.h"
@@ -19,6 +20,12 @@ struct Apply {
   T operator()(T x) const {
     return kFunction(x);
   }
+};
+
+// The same with a function of FloatMath for arrays of float.
+template <auto kFunction, FloatMath::Map FloatMath::*kMap>
+struct ApplyToAll : Apply<kFunction> {
+  static void Run(const float* x, float* y, int64_t n) { (FloatMathHere().*kMap)(x, y, n); }
 };
 
 constexpr auto kNeg = []<typename T>(T x) {
@@ -62,6 +69,13 @@ constexpr auto kAtanh = [](auto x) { return std::atanh(x); };
 
 struct NotOp {
   bool operator()(bool x) const { return !x; }
+  // As bytes: gcc vectorises no negation of bool.
+  static void Run(const bool* x, bool* y, int64_t n) {
+    const auto* from = reinterpret_cast<const uint8_t*>(x);
+    auto* to = reinterpret_cast<uint8_t*>(y);
+#pragma omp simd
+    for (int64_t i = 0; i < n; ++i) to[i] = from[i] == 0;
+  }
 };
 
 struct BitwiseNotOp {
@@ -95,6 +109,11 @@ KernelTable::Entry Heavy(int since) {
   return Unary<Apply<kFunction>, FloatingTypes>(since, kHeavyGrain);
 }
 
+template <auto kFunction, FloatMath::Map FloatMath::*kMap>
+KernelTable::Entry Heavy(int since) {
+  return Unary<ApplyToAll<kFunction, kMap>, FloatingTypes>(since, kHeavyGrain);
+}
+
 }  // namespace
 
 void RegisterUnaryMathKernels(KernelTable& table) {
@@ -106,11 +125,11 @@ void RegisterUnaryMathKernels(KernelTable& table) {
   table.Add("Floor", Unary<Apply<kFloor>, FloatingTypes>(13));
   table.Add("Ceil", Unary<Apply<kCeil>, FloatingTypes>(13));
   table.Add("Round", Unary<Apply<kRound>, FloatingTypes>(11));
-  table.Add("Exp", Heavy<kExp>(13));
+  table.Add("Exp", Heavy<kExp, &FloatMath::exp>(13));
   table.Add("Log", Heavy<kLog>(13));
-  table.Add("Erf", Heavy<kErf>(13));
-  table.Add("Sin", Heavy<kSin>(7));
-  table.Add("Cos", Heavy<kCos>(7));
+  table.Add("Erf", Heavy<kErf, &FloatMath::erf>(13));
+  table.Add("Sin", Heavy<kSin, &FloatMath::sin>(7));
+  table.Add("Cos", Heavy<kCos, &FloatMath::cos>(7));
   table.Add("Tan", Heavy<kTan>(7));
   table.Add("Asin", Heavy<kAsin>(7));
   table.Add("Acos", Heavy<kAcos>(7));

@@ -15,12 +15,14 @@ namespace {
 
 constexpr int64_t kNowhere = std::numeric_limits<int64_t>::max();
 
+constexpr int64_t kCheckGrain = 16384;
+
 // The first i in [0, n) for which bad(i), or kNowhere; the same whatever the
 // number of threads.
 template <typename Bad>
-int64_t FirstBad(int64_t n, const Bad& bad) {
+int64_t FirstBad(int64_t n, int64_t grain, const Bad& bad) {
   std::atomic<int64_t> first{kNowhere};
-  ParallelFor(n, 16384, [&](int64_t begin, int64_t end) {
+  ParallelFor(n, grain, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       if (!bad(i)) continue;
       int64_t seen = first.load();
@@ -30,6 +32,31 @@ int64_t FirstBad(int64_t n, const Bad& bad) {
     }
   });
   return first.load();
+}
+
+// The first index outside [-bound, bound), or kNowhere. Looks at many at a time, and which
+// one it was only then.
+template <typename I>
+int64_t FirstOutside(const I* index, int64_t n, int64_t bound) {
+  constexpr int64_t kPiece = 512;
+  // Below zero, as a signed number, where the index lies outside: one of the terms is.
+  const auto sign = [&](int64_t i) {
+    const auto at = static_cast<uint64_t>(static_cast<int64_t>(index[i]));
+    const auto end = static_cast<uint64_t>(bound);
+    return (at + end) | (end - 1 - at);
+  };
+  constexpr uint64_t kNegative = uint64_t{1} << 63;
+  const int64_t piece = FirstBad((n + kPiece - 1) / kPiece, kCheckGrain / kPiece, [&](int64_t p) {
+    const int64_t end = std::min(n, (p + 1) * kPiece);
+    uint64_t any = 0;
+#pragma omp simd reduction(| : any)
+    for (int64_t i = p * kPiece; i < end; ++i) any |= sign(i);
+    return (any & kNegative) != 0;
+  });
+  if (piece == kNowhere) return kNowhere;
+  int64_t i = piece * kPiece;
+  while ((sign(i) & kNegative) == 0) ++i;
+  return i;
 }
 
 absl::Status OutOfBounds(const Node& node, int64_t index, int64_t position, int64_t bound) {
@@ -204,8 +231,7 @@ absl::Status CheckIndices(const Node& node, const Tensor& indices, int64_t bound
   int64_t bad = kNowhere, value = 0;
   DispatchIndex(indices.dtype(), [&]<typename I>() {
     const I* index = indices.data<I>();
-    bad = FirstBad(indices.elements(),
-                   [&](int64_t i) { return index[i] < -bound || index[i] >= bound; });
+    bad = FirstOutside(index, indices.elements(), bound);
     if (bad != kNowhere) value = index[bad];
   });
   return bad == kNowhere ? absl::OkStatus() : OutOfBounds(node, value, bad, bound);
@@ -237,7 +263,7 @@ absl::Status ResolveTuples(const Node& node, const Tuples& tuples, const int64_t
   const Shape::Dims strides = tuples.data.Strides();
   const int64_t per_batch = tuples.count / tuples.batches;
   const int64_t batch_stride = tuples.data.elements(tuples.batch_dims, tuples.data.rank());
-  const int64_t bad = FirstBad(tuples.count, [&](int64_t i) {
+  const int64_t bad = FirstBad(tuples.count, kCheckGrain, [&](int64_t i) {
     int64_t offset = i / per_batch * batch_stride;
     for (int64_t k = 0; k < tuples.length; ++k) {
       const int axis = tuples.batch_dims + static_cast<int>(k);

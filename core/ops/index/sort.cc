@@ -47,11 +47,12 @@ void KeepBest(const C* keys, int64_t n, int64_t k, Ranked<C>* best) {
     const int64_t end = std::min(n, begin + kBlock);
     if (kept == k) {
       const C worst = best[k - 1].key;
-      bool any = false;
+      int any = 0;
+#pragma omp simd reduction(| : any)
       for (int64_t j = begin; j < end; ++j) {
-        any |= kLargest ? !(keys[j] <= worst) : !(keys[j] >= worst);
+        any |= (kLargest ? keys[j] <= worst : keys[j] >= worst) ? 0 : 1;
       }
-      if (!any) continue;
+      if (any == 0) continue;
     }
     for (int64_t j = begin; j < end; ++j) {
       if (kept == k && !Better<kLargest>(keys[j], best[k - 1].key)) continue;
@@ -92,11 +93,13 @@ void TopKLanes(const TopKShape& s, int64_t k, const T* x, T* values, int64_t* in
     std::vector<C> keys;
     std::vector<Ranked<C>> best;
   };
+  // Keys that lie side by side are compared where they are.
+  const bool in_place = std::is_same_v<T, C> && s.inner == 1;
   // Allocated before the threads start: nothing may throw inside.
   const bool few = k <= 32;
   std::vector<Scratch> scratch(Threads());
   for (Scratch& t : scratch) {
-    t.keys.resize(s.n);
+    if (!in_place) t.keys.resize(s.n);
     t.best.resize(few ? k : s.n);
   }
   const int64_t grain = std::max<int64_t>(1, 4096 / std::max<int64_t>(1, s.n));
@@ -105,11 +108,16 @@ void TopKLanes(const TopKShape& s, int64_t k, const T* x, T* values, int64_t* in
     for (int64_t l = begin; l < end; ++l) {
       const int64_t o = l / s.inner, i = l % s.inner;
       const T* from = x + o * s.n * s.inner + i;
-      for (int64_t j = 0; j < s.n; ++j) t.keys[j] = static_cast<C>(from[j * s.inner]);
-      if (few) {
-        KeepBest<kLargest>(t.keys.data(), s.n, k, t.best.data());
+      const C* keys = t.keys.data();
+      if (in_place) {
+        if constexpr (std::is_same_v<T, C>) keys = from;
       } else {
-        SortBest<kLargest>(t.keys.data(), s.n, k, t.best.data());
+        for (int64_t j = 0; j < s.n; ++j) t.keys[j] = static_cast<C>(from[j * s.inner]);
+      }
+      if (few) {
+        KeepBest<kLargest>(keys, s.n, k, t.best.data());
+      } else {
+        SortBest<kLargest>(keys, s.n, k, t.best.data());
       }
       for (int64_t j = 0; j < k; ++j) {
         const int64_t to = (o * k + j) * s.inner + i;

@@ -15,6 +15,7 @@
 #include "core/ops/cpu/onednn.h"
 #include "core/ops/cpu/register.h"
 #include "core/ops/cpu/type_list.h"
+#include "core/ops/pool/pool_lines.h"
 #include "core/ops/pool/pool_planes.h"
 
 namespace onward {
@@ -73,7 +74,7 @@ absl::StatusOr<Kernel> MakeMaxPool(const KernelRequest& r) {
   kernel.input_layouts = {BlockLayout(r.in(0), pool->planes.block)};
   kernel.output_layouts = {BlockLayout(y_shape, pool->planes.block)};
   const bool known = MaxPoolTypes::Dispatch(r.inputs[0].dtype, [&]<typename T>() {
-    kernel.run = [pool, column_major](const KernelCall& call) {
+    kernel.run = [pool, column_major, line = PoolLine(pool->window)](const KernelCall& call) {
       const T* x = call.inputs[0]->data<T>();
       T* y = call.outputs[0] == nullptr ? nullptr : call.outputs[0]->data<T>();
       if (call.outputs.size() > 1 && call.outputs[1] != nullptr) {
@@ -81,8 +82,11 @@ absl::StatusOr<Kernel> MakeMaxPool(const KernelRequest& r) {
         return absl::OkStatus();
       }
       const Planes& planes = pool->planes;
+      const bool by_lines = planes.block == 1 && line.fits();
       ForPlanes<T>(planes, pool->plan.work, [&]<typename C>(int64_t i) {
-        MaxPlane<C>(pool->plan, x + planes.Begin(i, planes.in), y + planes.Begin(i, planes.out));
+        const T* from = x + planes.Begin(i, planes.in);
+        T* to = y + planes.Begin(i, planes.out);
+        by_lines ? MaxByLines(pool->plan, line, from, to) : MaxPlane<C>(pool->plan, from, to);
       });
       return absl::OkStatus();
     };
@@ -125,13 +129,16 @@ absl::StatusOr<Kernel> MakeAveragePool(const KernelRequest& r) {
   kernel.input_layouts = {BlockLayout(r.in(0), pool->planes.block)};
   kernel.output_layouts = {BlockLayout(y_shape, pool->planes.block)};
   const bool known = PoolTypes::Dispatch(r.inputs[0].dtype, [&]<typename T>() {
-    kernel.run = [pool](const KernelCall& call) {
+    kernel.run = [pool, line = PoolLine(pool->window)](const KernelCall& call) {
       const T* x = call.inputs[0]->data<T>();
       T* y = call.outputs[0]->data<T>();
       const Planes& planes = pool->planes;
+      const bool by_lines = planes.block == 1 && line.fits();
       ForPlanes<T>(planes, pool->plan.work, [&]<typename C>(int64_t i) {
-        AveragePlane<C>(pool->plan, x + planes.Begin(i, planes.in),
-                        y + planes.Begin(i, planes.out));
+        const T* from = x + planes.Begin(i, planes.in);
+        T* to = y + planes.Begin(i, planes.out);
+        by_lines ? AverageByLines(pool->plan, line, from, to)
+                 : AveragePlane<C>(pool->plan, from, to);
       });
       return absl::OkStatus();
     };

@@ -36,6 +36,13 @@ void CopyEverySecond(const uint8_t* from, int64_t n, uint8_t* to) {
     const __m128i b = _mm_and_si128(_mm_loadu_si128(pairs + 1), even);
     _mm_storeu_si128(reinterpret_cast<__m128i*>(to + i), _mm_packus_epi16(a, b));
   }
+  if (n > 16) {  // the last 16, some of them once more, as the second ones of their pairs
+    const auto* pairs = reinterpret_cast<const __m128i*>(from + 2 * (n - 16) - 1);
+    const __m128i a = _mm_srli_epi16(_mm_loadu_si128(pairs), 8);
+    const __m128i b = _mm_srli_epi16(_mm_loadu_si128(pairs + 1), 8);
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(to + n - 16), _mm_packus_epi16(a, b));
+    return;
+  }
   for (; i < n; ++i) to[i] = from[2 * i];
 }
 
@@ -107,16 +114,15 @@ void BytePlanes::Fill(const uint8_t* image, int64_t begin, int64_t end, uint8_t 
         if (rows_.phases[pi] < 0 || columns_.phases[pj] < 0) continue;
         uint8_t* plane = out + (rows_.phases[pi] * columns_.phase_count + columns_.phases[pj]) *
                                    rows_.length() * line_;
+        // The first and the last element of a line that are not padding.
+        const int64_t missing = columns_.pad - pj;
+        const int64_t first = missing <= 0 ? 0 : (missing + columns_.stride - 1) / columns_.stride;
+        const int64_t room = columns_.in + missing;
+        const int64_t last =
+            room <= 0 ? 0 : std::min(line_, (room + columns_.stride - 1) / columns_.stride);
         for (int64_t r = 0; r < rows_.length(); ++r) {
           const int64_t row = r * rows_.stride + pi - rows_.pad;
           if (row < 0 || row >= rows_.in) continue;
-          // The first and the last element of the line that are not padding.
-          const int64_t missing = columns_.pad - pj;
-          const int64_t first =
-              missing <= 0 ? 0 : (missing + columns_.stride - 1) / columns_.stride;
-          const int64_t room = columns_.in + missing;
-          const int64_t last =
-              room <= 0 ? 0 : std::min(line_, (room + columns_.stride - 1) / columns_.stride);
           const uint8_t* from = channel + row * columns_.in - missing;
           uint8_t* line = plane + r * line_;
           if (columns_.stride == 1) {

@@ -124,7 +124,7 @@ void RunQLinear(const Prepared& prepared, const KernelCall& call) {
                          absl::Span<const Segment> segments) {
     const int32_t add = bias == nullptr ? 0 : bias->data<int32_t>()[channel];
     T* plane = y + (image * g.out_channels + channel) * g.window.out_elements();
-    if (segments.size() == 1 && segments[0].n == kPanelColumns) {
+    if (segments.size() == 1 && std::max(segments[0].n, segments[0].room) >= kPanelColumns) {
       RequantizePanel(sums, add, &scales[channel], true, zero, plane + segments[0].output);
       return;
     }

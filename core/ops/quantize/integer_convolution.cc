@@ -55,8 +55,9 @@ void IntegerConvolution::RunDepthwise(const Weights& weights, const Tensor& w, i
         for (int64_t column = 0; column < columns; column += kLineOutputs) {
           taps.Sum(from + row * planes_.line() + column, planes_.offsets().data(), x_.flip(), start,
                    sums);
-          const Segment segment = {0, row * columns + column,
-                                   std::min(kLineOutputs, columns - column)};
+          const int64_t output = row * columns + column;
+          const Segment segment = {0, output, std::min(kLineOutputs, columns - column),
+                                   planes_.rows_out() * columns - output};
           receive(image, m, sums, {&segment, 1});
         }
       }

@@ -26,6 +26,8 @@ namespace onward {
 // Outputs [output, output + n) of a channel's plane are the sums from `at` on.
 struct Segment {
   int64_t at, output, n;
+  // So many outputs from `output` on may be written to: those beyond n get their numbers later.
+  int64_t room = 0;
 };
 
 // Receives the corrected sums of one channel; kPanelColumns of them can be read.
