@@ -228,16 +228,15 @@ class Author {
     for (const std::string& g : gradients) grads.push_back(b.Value(g));
     if (options_.clip_norm > 0) grads = ClipByGlobalNorm(b, std::move(grads), options_.clip_norm);
     std::vector<Variable> variables;
-    const std::vector<StateTensor> states = States(options_.optimizer);
     std::vector<std::vector<std::string>> names;
     for (size_t i = 0; i < trained_.size(); ++i) {
       const Tensor& weight = graph_.initializers.at(trained_[i]);
       Variable v{b.Value(trained_[i]), grads[i], {}};
       names.push_back({trained_[i]});
-      for (const StateTensor& s : states) {
+      for (const StateTensor& s : States(options_.optimizer, weight.shape())) {
         const std::string name = b.UniqueName(absl::StrCat(trained_[i], s.suffix));
-        Tensor start = Tensor::Zeros(weight.dtype(), weight.shape());
-        if (s.initial != 0) start = Filled(weight, s.initial);
+        Tensor start = Tensor::Zeros(weight.dtype(), *s.shape);
+        if (s.initial != 0) start = Filled(start, s.initial);
         AddState(name, std::move(start), work);
         v.states.push_back(b.Value(name));
         names.back().push_back(name);
