@@ -11,14 +11,28 @@ namespace {
 absl::StatusOr<onward::AuthorOptions> Parsed(const AuthorOptions& options) {
   onward::AuthorOptions out;
   ONWARD_ASSIGN_OR_RETURN(out.loss, ParseLoss(options.loss));
-  ONWARD_ASSIGN_OR_RETURN(out.optimizer, ParseOptimizer(options.optimizer));
+  for (const std::string& loss : options.losses) {
+    ONWARD_ASSIGN_OR_RETURN(out.losses.emplace_back(), ParseLossTerm(loss));
+  }
+  ONWARD_ASSIGN_OR_RETURN(OptimizerChoice optimizer, ParseOptimizerChoice(options.optimizer));
+  out.optimizer = std::move(optimizer.spec);
+  out.optimizer_file = std::move(optimizer.file);
+  out.optimizer_numbers = std::move(optimizer.numbers);
+  for (const std::string& group : options.groups) {
+    ONWARD_ASSIGN_OR_RETURN(out.groups.emplace_back(), ParseGroup(group));
+  }
+  out.no_decay = options.no_decay;
+  out.freeze_statistics = options.freeze_statistics;
   ONWARD_ASSIGN_OR_RETURN(out.schedule, ParseSchedule(options.schedule));
   out.train = options.train;
   out.freeze = options.freeze;
   out.clip_norm = options.clip_norm;
+  out.clip_value = options.clip_value;
+  out.clip_adaptive = options.clip_adaptive;
   out.head_classes = options.head_classes;
   out.gradient = options.expand_gradient ? GradientForm::kExpanded : GradientForm::kOperator;
   out.label = options.label;
+  out.more_labels = options.more_labels;
   out.output = options.output;
   out.free_batch = options.free_batch;
   out.seed = options.seed;

@@ -10,13 +10,29 @@ namespace {
 
 constexpr double kMostClasses = 10000000;
 
+absl::Status ReadLosses(const std::vector<std::string>& texts, AuthorOptions* options) {
+  std::vector<LossTerm> terms;
+  for (const std::string& text : texts) {
+    ONWARD_ASSIGN_OR_RETURN(terms.emplace_back(), ParseLossTerm(text));
+  }
+  if (terms[0].file.empty()) options->loss = terms[0].spec;
+  const bool plain = terms.size() == 1 && terms[0].weight == 1 && terms[0].file.empty() &&
+                     terms[0].outputs.empty();
+  if (!plain) options->losses = std::move(terms);
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 std::vector<Flag> ChoiceFlags() {
   return {
-      Flag::Value("loss", "LOSS",
-                  absl::StrCat(absl::StrJoin(LossNames(), ", "),
-                               "; options after a colon, as in cross_entropy:ignore_index=-100")),
+      Flag::Value(
+          "loss", "LOSS",
+          absl::StrCat(absl::StrJoin(LossNames(), ", "),
+                       "; options after a colon, as in cross_entropy:ignore_index=-100; or "
+                       "a file FILE.onnx. Repeated, weighted and at named outputs: 0.1*l1@mask "
+                       "(`onward losses` tells more)"))
+          .Repeated(),
       Flag::Value("train", "PATTERN",
                   "train only weights with such names ('*' matches anything); a plain name takes "
                   "what is no weight, too")
@@ -29,27 +45,44 @@ std::vector<Flag> ChoiceFlags() {
 std::vector<Flag> AuthorFlags() {
   std::vector<Flag> flags = ChoiceFlags();
   std::vector<Flag> more = {
-      Flag::Value("optimizer", "OPT",
-                  absl::StrCat(absl::StrJoin(OptimizerNames(), ", "),
-                               ", as in adamw:lr=1e-3,weight_decay=0.01"))
+      Flag::Value(
+          "optimizer", "OPT",
+          absl::StrCat(absl::StrJoin(OptimizerNames(), ", "),
+                       ", as in adamw:lr=1e-3,weight_decay=0.01; or a file FILE.onnx (`onward "
+                       "optimizers` tells more)"))
           .Default("adamw"),
-      Flag::Value("schedule", "S", "learning rate over steps, as in cosine:warmup=100,total=1000")
+      Flag::Value(
+          "schedule", "S",
+          absl::StrCat("learning rate over steps: ", absl::StrJoin(ScheduleNames(), ", "),
+                       ", as in cosine:warmup=100,total=1000 (`onward schedules` tells more)"))
           .Default("constant"),
+      Flag::Value("group", "PATTERN:OPTIONS",
+                  "options of the optimizer for these weights alone, as in "
+                  "'head.*:lr=10x,weight_decay=0'; the first group that matches counts")
+          .Repeated(),
+      Flag::Value("no-decay", "PATTERN",
+                  "no weight decay for these; norm: for the weights of normalisations")
+          .Repeated(),
+      Flag::Switch("freeze-statistics",
+                   "BatchNormalization uses its running statistics and keeps them"),
       Flag::Number("clip-norm", "X", "scale gradients down to this global norm", 0, 1e30),
+      Flag::Number("clip-value", "X", "limit each element of a gradient to [-X, X]", 0, 1e30),
+      Flag::Number("clip-adaptive", "X",
+                   "limit the gradient of each unit to X times the norm of its weights", 0, 1e30),
       Flag::Count("head", "N", "replace the last classifier by one with N classes", 1,
                   kMostClasses),
       Flag::Choice("gradient", {"op", "expanded"},
                    "one Gradient node, or plain operators any runtime executes")
           .Default("op"),
-      Flag::Value("label", "NAME", "name of the label input").Default("label")};
+      Flag::Value("label", "NAME", "name of the label input; repeated for several losses")
+          .Default("label")
+          .Repeated()};
   flags.insert(flags.end(), more.begin(), more.end());
   return flags;
 }
 
 absl::Status ReadChoiceFlags(const Args& args, AuthorOptions* options) {
-  if (args.Has("loss")) {
-    ONWARD_ASSIGN_OR_RETURN(options->loss, ParseLoss(args.String("loss")));
-  }
+  if (args.Has("loss")) ONWARD_RETURN_IF_ERROR(ReadLosses(args.All("loss"), options));
   options->train = args.All("train");
   options->freeze = args.All("freeze");
   options->output = args.String("train-output");
@@ -58,13 +91,26 @@ absl::Status ReadChoiceFlags(const Args& args, AuthorOptions* options) {
 
 absl::Status ReadAuthorFlags(const Args& args, AuthorOptions* options) {
   ONWARD_RETURN_IF_ERROR(ReadChoiceFlags(args, options));
-  ONWARD_ASSIGN_OR_RETURN(options->optimizer, ParseOptimizer(args.String("optimizer")));
+  ONWARD_ASSIGN_OR_RETURN(OptimizerChoice optimizer,
+                          ParseOptimizerChoice(args.String("optimizer")));
+  options->optimizer = std::move(optimizer.spec);
+  options->optimizer_file = std::move(optimizer.file);
+  options->optimizer_numbers = std::move(optimizer.numbers);
   ONWARD_ASSIGN_OR_RETURN(options->schedule, ParseSchedule(args.String("schedule")));
+  for (const std::string& group : args.All("group")) {
+    ONWARD_ASSIGN_OR_RETURN(options->groups.emplace_back(), ParseGroup(group));
+  }
+  options->no_decay = args.All("no-decay");
+  options->freeze_statistics = args.Has("freeze-statistics");
   if (args.Has("clip-norm")) options->clip_norm = args.Double("clip-norm");
+  if (args.Has("clip-value")) options->clip_value = args.Double("clip-value");
+  if (args.Has("clip-adaptive")) options->clip_adaptive = args.Double("clip-adaptive");
   if (args.Has("head")) options->head_classes = args.Int("head");
   options->gradient =
       args.String("gradient") == "op" ? GradientForm::kOperator : GradientForm::kExpanded;
-  options->label = args.String("label");
+  const std::vector<std::string> labels = args.All("label");
+  options->label = labels.empty() ? "label" : labels[0];
+  if (labels.size() > 1) options->more_labels.assign(labels.begin() + 1, labels.end());
   return absl::OkStatus();
 }
 
@@ -74,6 +120,7 @@ absl::Status CheckAuthorFlags(const Args& args) {
 }
 
 std::string TwiceNote(const Model& model, const AuthorOptions& options) {
+  if (!options.losses.empty()) return "";
   const bool binary = options.loss.name == "bce";
   if ((!binary && options.loss.name != "cross_entropy") || options.loss.options.contains("logits"))
     return "";

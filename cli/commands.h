@@ -22,6 +22,9 @@ Command GradientCommand();
 Command CompareCommand();
 Command BenchCommand();
 Command OpsCommand();
+Command LossesCommand();
+Command OptimizersCommand();
+Command SchedulesCommand();
 
 // Set by Ctrl-C (SIGINT, SIGTERM) and by a terminal that closes (SIGHUP) once
 // WatchInterrupts was called; a second Ctrl-C ends the process at once.

@@ -80,7 +80,7 @@ absl::StatusOr<Facts> Gather(const Args& args, const Model& model, const Environ
     if (auto inlined = InlineFunctions(facts.graph); inlined.ok())
       facts.graph = *std::move(inlined);
     LiftFromBodies(&facts.graph);
-    facts.decisions = DecideWeights(facts.graph, DefaultOutput(facts.graph));
+    facts.decisions = DecideWeights(facts.graph, {DefaultOutput(facts.graph)});
     for (const WeightDecision& d : facts.decisions) {
       if (d.trains) facts.trainable.push_back(d.name);
     }

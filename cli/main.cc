@@ -39,7 +39,8 @@ int main(int argc, char** argv) {
                    onward::ScoreCommand(), onward::MakeTrainableCommand(), onward::StepCommand(),
                    onward::TrainCommand(), onward::EvalCommand(), onward::ExportCommand(),
                    onward::GradientCommand(), onward::CompareCommand(), onward::BenchCommand(),
-                   onward::OpsCommand()}};
+                   onward::OpsCommand(), onward::LossesCommand(), onward::OptimizersCommand(),
+                   onward::SchedulesCommand()}};
   const std::vector<std::string> words(argv + 1, argv + argc);
   return onward::RunProgram(program, words, std::cout, std::cerr);
 }

@@ -10,8 +10,8 @@
 namespace onward {
 namespace {
 
-std::vector<StateTensor> AdagradStates(const OptimizerSpec& spec) {
-  return {{"__squares", OptionOf(spec, "initial_accumulator")}};
+std::vector<StateTensor> AdagradStates(const OptimizerSpec& spec, const Shape&) {
+  return {{"__squares", OptionOf(spec, "initial_accumulator_value")}};
 }
 
 absl::Status AdagradUpdate(GraphBuilder& b, const OptimizerSpec& spec, const Expr& lr,
@@ -28,9 +28,10 @@ absl::Status AdagradUpdate(GraphBuilder& b, const OptimizerSpec& spec, const Exp
 
 OptimizerDef AdagradOptimizer() {
   return {.name = "adagrad",
+          .summary = "rates by the sum of squares (the standard's Adagrad)",
           .options = {NumberOption::AtLeast("lr", 1e-2, 0), NumberOption::AtLeast("lr_decay", 0, 0),
                       NumberOption::Positive("eps", 1e-10),
-                      NumberOption::AtLeast("initial_accumulator", 0, 0),
+                      NumberOption::AtLeast("initial_accumulator_value", 0, 0),
                       NumberOption::AtLeast("weight_decay", 0, 0)},
           .first_step = 0,
           .states = AdagradStates,

@@ -11,12 +11,15 @@
 namespace onward {
 namespace {
 
-std::vector<StateTensor> AdamStates(const OptimizerSpec&) {
-  return {{"__first_moment", 0}, {"__second_moment", 0}};
+std::vector<StateTensor> AdamStates(const OptimizerSpec& spec, const Shape&) {
+  return OptionOf(spec, "amsgrad") != 0 ? AmsgradStates() : MomentStates();
 }
 
 absl::Status AdamUpdate(GraphBuilder& b, const OptimizerSpec& spec, const Expr& lr,
                         const Expr& step, absl::Span<const Variable> variables, Updated* updated) {
+  if (OptionOf(spec, "amsgrad") != 0) {
+    return AmsgradUpdate(b, spec, /*decoupled=*/false, lr, step, variables, updated);
+  }
   return StandardUpdate(b, "Adam",
                         {{"alpha", OptionOf(spec, "beta1")},
                          {"beta", OptionOf(spec, "beta2")},
@@ -30,9 +33,13 @@ absl::Status AdamUpdate(GraphBuilder& b, const OptimizerSpec& spec, const Expr& 
 
 OptimizerDef AdamOptimizer() {
   return {.name = "adam",
+          .summary =
+              "rates by running means of gradients and squares (the standard's Adam; with amsgrad "
+              "PyTorch's)",
           .options = {NumberOption::AtLeast("lr", 1e-3, 0), NumberOption::Fraction("beta1", 0.9),
                       NumberOption::Fraction("beta2", 0.999), NumberOption::Positive("eps", 1e-8),
-                      NumberOption::AtLeast("weight_decay", 0, 0)},
+                      NumberOption::AtLeast("weight_decay", 0, 0), NumberOption::Switch("amsgrad")},
+          .lists = {BetasOption()},
           .first_step = 1,
           .states = AdamStates,
           .update = AdamUpdate};

@@ -6,12 +6,20 @@
 namespace onward {
 namespace {
 
-std::vector<StateTensor> AdamWStates(const OptimizerSpec&) {
-  return {{"__first_moment", 0}, {"__second_moment", 0}};
+std::vector<StateTensor> AdamWStates(const OptimizerSpec& spec, const Shape&) {
+  return OptionOf(spec, "amsgrad") != 0 ? AmsgradStates() : MomentStates();
+}
+
+absl::Status CheckAdamW(const OptimizerSpec& spec) {
+  if (OptionOf(spec, "amsgrad") == 0 || OptionOf(spec, "epsilon") == 0) return absl::OkStatus();
+  return absl::InvalidArgumentError("optimizer 'adamw': amsgrad takes eps, not epsilon");
 }
 
 absl::Status AdamWUpdate(GraphBuilder& b, const OptimizerSpec& spec, const Expr& lr,
                          const Expr& step, absl::Span<const Variable> variables, Updated* updated) {
+  if (OptionOf(spec, "amsgrad") != 0) {
+    return AmsgradUpdate(b, spec, /*decoupled=*/true, lr, step, variables, updated);
+  }
   const Attributes attributes = {
       {"alpha", OptionOf(spec, "beta1")},
       {"beta", OptionOf(spec, "beta2")},
@@ -58,14 +66,18 @@ Expr BiasCorrection(GraphBuilder& b, const Expr& beta, const Expr& t) {
 }
 
 OptimizerDef AdamWOptimizer() {
-  return {.name = "adamw",
-          .options = {NumberOption::AtLeast("lr", 1e-3, 0), NumberOption::Fraction("beta1", 0.9),
-                      NumberOption::Fraction("beta2", 0.999), NumberOption::Positive("eps", 1e-8),
-                      NumberOption::AtLeast("epsilon", 0, 0),
-                      NumberOption::AtLeast("weight_decay", 0.01, 0)},
-          .first_step = 1,
-          .states = AdamWStates,
-          .update = AdamWUpdate};
+  return {
+      .name = "adamw",
+      .summary = "Adam with decoupled weight decay",
+      .options = {NumberOption::AtLeast("lr", 1e-3, 0), NumberOption::Fraction("beta1", 0.9),
+                  NumberOption::Fraction("beta2", 0.999), NumberOption::Positive("eps", 1e-8),
+                  NumberOption::AtLeast("epsilon", 0, 0),
+                  NumberOption::AtLeast("weight_decay", 0.01, 0), NumberOption::Switch("amsgrad")},
+      .lists = {BetasOption()},
+      .first_step = 1,
+      .check = CheckAdamW,
+      .states = AdamWStates,
+      .update = AdamWUpdate};
 }
 
 FunctionDef AdamWStepFunction() {

@@ -14,6 +14,15 @@ namespace onward {
 // 16-bit gradients are measured in float. Errors are the builder's.
 std::vector<Expr> ClipByGlobalNorm(GraphBuilder& b, std::vector<Expr> grads, double max_norm);
 
+// Limits every element to [-limit, limit] (PyTorch's clip_grad_value_).
+std::vector<Expr> ClipByValue(GraphBuilder& b, std::vector<Expr> grads, double limit);
+
+// Adaptive clipping (Brock et al. 2021): the gradient of a unit of the layer, G, is scaled by
+// min(1, factor * max(|W|, 1e-3) / |G|), W being the weights of the unit: a row, or where
+// `units_last` a column, of `weight`; vectors are one unit.
+Expr ClipByUnitNorm(GraphBuilder& b, const Expr& weight, const Expr& grad, bool units_last,
+                    double factor);
+
 }  // namespace onward
 
 #endif  // ONWARD_OPTIMIZERS_CLIP_H_

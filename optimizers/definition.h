@@ -16,11 +16,13 @@ using Updated = std::vector<std::vector<Expr>>;
 
 struct OptimizerDef {
   std::string name;
-  std::vector<NumberOption> options;
+  std::string summary;
+  std::vector<NumberOption> options;  // `maximize` is added to those of every optimizer
+  std::vector<ListOption> lists = {};
   int first_step = 0;
   // Conditions between options; null: none.
   absl::Status (*check)(const OptimizerSpec& spec) = nullptr;
-  std::vector<StateTensor> (*states)(const OptimizerSpec& spec) = nullptr;
+  std::vector<StateTensor> (*states)(const OptimizerSpec& spec, const Shape& variable) = nullptr;
   // Options are valid and every variable has its states when this is called.
   absl::Status (*update)(GraphBuilder& b, const OptimizerSpec& spec, const Expr& lr,
                          const Expr& step, absl::Span<const Variable> variables,
@@ -33,10 +35,35 @@ OptimizerDef NesterovOptimizer();
 OptimizerDef AdagradOptimizer();
 OptimizerDef AdamOptimizer();
 OptimizerDef AdamWOptimizer();
+OptimizerDef AmsgradOptimizer();
+OptimizerDef AdamaxOptimizer();
+OptimizerDef NadamOptimizer();
+OptimizerDef RadamOptimizer();
+OptimizerDef RmsPropOptimizer();
+OptimizerDef AdadeltaOptimizer();
+OptimizerDef RpropOptimizer();
+OptimizerDef LionOptimizer();
+OptimizerDef LambOptimizer();
+OptimizerDef LarsOptimizer();
+OptimizerDef AdafactorOptimizer();
+OptimizerDef MuonOptimizer();
 
 FunctionDef SgdStepFunction();
 FunctionDef AdamWStepFunction();
 void RegisterStandardOptimizerBodies(FunctionLibrary& library);  // standard_bodies.cc
+void RegisterAdamFamilySteps(FunctionLibrary& library);
+void RegisterRmsPropSteps(FunctionLibrary& library);
+void RegisterRateSteps(FunctionLibrary& library);
+void RegisterLayerwiseSteps(FunctionLibrary& library);
+
+inline ListOption BetasOption() { return {"betas", {"beta1", "beta2"}}; }
+
+// Means of the gradients and of their squares.
+std::vector<StateTensor> MomentStates();
+std::vector<StateTensor> AmsgradStates();
+absl::Status AmsgradUpdate(GraphBuilder& b, const OptimizerSpec& spec, bool decoupled,
+                           const Expr& lr, const Expr& step, absl::Span<const Variable> variables,
+                           Updated* updated);
 
 // row_steps.cc
 RowUpdate SgdRowUpdate();
@@ -58,7 +85,7 @@ absl::Status StandardUpdate(GraphBuilder& b, std::string_view op, Attributes att
 absl::Status MomentumUpdate(GraphBuilder& b, const OptimizerSpec& spec, const char* mode,
                             const Expr& lr, const Expr& step, absl::Span<const Variable> variables,
                             Updated* updated);
-std::vector<StateTensor> MomentumStates(const OptimizerSpec& spec);
+std::vector<StateTensor> MomentumStates(const OptimizerSpec& spec, const Shape& variable);
 
 }  // namespace onward
 

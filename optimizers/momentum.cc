@@ -35,7 +35,9 @@ std::vector<NumberOption> MomentumOptions() {
 
 }  // namespace
 
-std::vector<StateTensor> MomentumStates(const OptimizerSpec&) { return {{"__momentum", 0}}; }
+std::vector<StateTensor> MomentumStates(const OptimizerSpec&, const Shape&) {
+  return {{"__momentum"}};
+}
 
 absl::Status MomentumUpdate(GraphBuilder& b, const OptimizerSpec& spec, const char* mode,
                             const Expr& lr, const Expr& step, absl::Span<const Variable> variables,
@@ -50,6 +52,7 @@ absl::Status MomentumUpdate(GraphBuilder& b, const OptimizerSpec& spec, const ch
 
 OptimizerDef MomentumOptimizer() {
   return {.name = "momentum",
+          .summary = "gradient descent with momentum (the standard's Momentum)",
           .options = MomentumOptions(),
           .first_step = 0,
           .states = MomentumStates,
@@ -58,6 +61,7 @@ OptimizerDef MomentumOptimizer() {
 
 OptimizerDef NesterovOptimizer() {
   return {.name = "nesterov",
+          .summary = "the same in Nesterov's form",
           .options = NesterovOptions(),
           .first_step = 0,
           .states = MomentumStates,

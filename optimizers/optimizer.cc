@@ -2,6 +2,7 @@
 #include "optimizers/optimizer.h"
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "core/base/status.h"
 #include "optimizers/definition.h"
 
@@ -9,10 +10,17 @@ namespace onward {
 namespace {
 
 const std::vector<OptimizerDef>& Optimizers() {
-  static const auto* optimizers = new std::vector<OptimizerDef>{
-      AdagradOptimizer(),  AdamOptimizer(),     AdamWOptimizer(),
-      MomentumOptimizer(), NesterovOptimizer(), SgdOptimizer(),
-  };
+  static const auto* optimizers = [] {
+    auto* all = new std::vector<OptimizerDef>{
+        AdadeltaOptimizer(), AdafactorOptimizer(), AdagradOptimizer(),  AdamOptimizer(),
+        AdamaxOptimizer(),   AdamWOptimizer(),     AmsgradOptimizer(),  LambOptimizer(),
+        LarsOptimizer(),     LionOptimizer(),      MomentumOptimizer(), MuonOptimizer(),
+        NadamOptimizer(),    NesterovOptimizer(),  RadamOptimizer(),    RmsPropOptimizer(),
+        RpropOptimizer(),    SgdOptimizer(),
+    };
+    for (OptimizerDef& def : *all) def.options.push_back(NumberOption::Switch("maximize"));
+    return all;
+  }();
   return *optimizers;
 }
 
@@ -31,6 +39,13 @@ absl::StatusOr<const OptimizerDef*> CheckedOptimizer(const OptimizerSpec& spec) 
   return def;
 }
 
+// Sizes that are not known as 1: how many states there are depends on the rank alone.
+std::vector<int64_t> Sizes(const ValueType& type) {
+  std::vector<int64_t> sizes;
+  for (const Dim& dim : type.dims) sizes.push_back(dim.value < 0 ? 1 : dim.value);
+  return sizes;
+}
+
 bool IsStandardType(DType dtype) {
   return dtype == DType::kUndefined || dtype == DType::kFloat || dtype == DType::kDouble;
 }
@@ -43,24 +58,49 @@ std::vector<std::string> OptimizerNames() {
   return names;
 }
 
+std::vector<Description> DescribeOptimizers() {
+  std::vector<Description> all;
+  for (const OptimizerDef& def : Optimizers()) {
+    Description& optimizer = all.emplace_back(Description{def.name, def.summary, {}});
+    for (const NumberOption& option : def.options) optimizer.options.push_back(Describe(option));
+    for (const ListOption& list : def.lists) {
+      std::vector<std::string> values;
+      for (const std::string& part : list.parts) {
+        values.push_back(absl::StrCat(ValueOf({}, def.options, part)));
+      }
+      optimizer.options.push_back({list.name, absl::StrJoin(values, "/"),
+                                   absl::StrCat(absl::StrJoin(list.parts, " and "), " together")});
+    }
+  }
+  return all;
+}
+
 absl::StatusOr<OptimizerSpec> ParseOptimizer(absl::string_view text) {
   ONWARD_ASSIGN_OR_RETURN(SpecText parsed, ParseSpecText(text));
   ONWARD_ASSIGN_OR_RETURN(const OptimizerDef* def, FindOptimizer(parsed.name));
   OptimizerSpec spec{def->name, {}};
-  ONWARD_ASSIGN_OR_RETURN(spec.options, ParseNumbers(absl::StrCat("optimizer '", def->name, "'"),
-                                                     parsed.options, def->options));
+  const std::string kind = absl::StrCat("optimizer '", def->name, "'");
+  ONWARD_RETURN_IF_ERROR(SpreadLists(kind, def->lists, &parsed.options));
+  ONWARD_ASSIGN_OR_RETURN(spec.options, ParseNumbers(kind, parsed.options, def->options));
   ONWARD_RETURN_IF_ERROR(CheckedOptimizer(spec).status());
   return spec;
 }
+
+absl::Status CheckOptimizer(const OptimizerSpec& spec) { return CheckedOptimizer(spec).status(); }
 
 double OptionOf(const OptimizerSpec& spec, absl::string_view option) {
   const absl::StatusOr<const OptimizerDef*> def = FindOptimizer(spec.name);
   return def.ok() ? ValueOf(spec.options, (*def)->options, option) : 0;
 }
 
-std::vector<StateTensor> States(const OptimizerSpec& spec) {
+std::vector<StateTensor> States(const OptimizerSpec& spec, const Shape& variable) {
   const absl::StatusOr<const OptimizerDef*> def = FindOptimizer(spec.name);
-  return def.ok() ? (*def)->states(spec) : std::vector<StateTensor>{};
+  if (!def.ok()) return {};
+  std::vector<StateTensor> states = (*def)->states(spec, variable);
+  for (StateTensor& s : states) {
+    if (!s.shape.has_value()) s.shape = variable;
+  }
+  return states;
 }
 
 int FirstStep(const OptimizerSpec& spec) {
@@ -76,10 +116,16 @@ absl::Status BuildUpdate(GraphBuilder& b, const OptimizerSpec& spec, const Expr&
     return absl::InvalidArgumentError(
         absl::StrCat("optimizer '", spec.name, "' has no variables to update"));
   }
-  const size_t states = def->states(spec).size();
   for (const Variable& variable : variables) {
-    CheckInvariant(variable.states.size() == states,
-                   "a variable comes with its optimizer's states");
+    CheckInvariant(
+        !variable.value.type().has_rank ||
+            variable.states.size() == def->states(spec, Shape(Sizes(variable.value.type()))).size(),
+        "a variable comes with its optimizer's states");
+  }
+  std::vector<Variable> climbing;
+  if (OptionOf(spec, "maximize") != 0) {
+    for (const Variable& v : variables) climbing.push_back({v.value, -v.gradient, v.states});
+    variables = climbing;
   }
   updated->clear();
   ONWARD_RETURN_IF_ERROR(def->update(b, spec, lr, step, variables, updated));
@@ -90,6 +136,10 @@ void RegisterOptimizerFunctions(FunctionLibrary& library) {
   library.Add("SgdStep", SgdStepFunction());
   library.Add("AdamWStep", AdamWStepFunction());
   RegisterStandardOptimizerBodies(library);
+  RegisterAdamFamilySteps(library);
+  RegisterRmsPropSteps(library);
+  RegisterRateSteps(library);
+  RegisterLayerwiseSteps(library);
   RegisterRowSteps(library);
 }
 

@@ -5,29 +5,25 @@
 //
 // and becomes nodes that compute new variables and new state from the old.
 //
-//   sgd       lr=0.01 momentum=0 dampening=0 nesterov=0 weight_decay=0
-//   momentum  lr=0.01 momentum=0.9 dampening=0 weight_decay=0
-//   nesterov  lr=0.01 momentum=0.9 weight_decay=0
-//   adagrad   lr=0.01 lr_decay=0 eps=1e-10 initial_accumulator=0 weight_decay=0
-//   adam      lr=1e-3 beta1=0.9 beta2=0.999 eps=1e-8 weight_decay=0
-//   adamw     lr=1e-3 beta1=0.9 beta2=0.999 eps=1e-8 weight_decay=0.01
-//
-// Options are PyTorch's by name, default and meaning. adamw:epsilon=E instead of eps adds E
+// docs/training-recipes.md lists them. Options are PyTorch's by name, default and meaning; a
+// pair of them may be given together, as in betas=0.9/0.999. adamw:epsilon=E instead of eps adds E
 // before the bias correction, as onnxruntime's AdamW and the standard's Adam do (the latter
 // is what adam:eps means). adam, adagrad, momentum, nesterov
-// and sgd with momentum call the operators of ai.onnx.preview.training; plain sgd and
-// adamw call functions of ai.onward (docs/functions.md). Attributes of ONNX are floats,
-// so options are rounded to float also where variables are doubles.
+// and sgd with momentum call the operators of ai.onnx.preview.training; the others call
+// functions of ai.onward (docs/functions.md), muon for matrices excepted. Attributes of ONNX are
+// floats, so options are rounded to float also where variables are doubles.
 #ifndef ONWARD_OPTIMIZERS_OPTIMIZER_H_
 #define ONWARD_OPTIMIZERS_OPTIMIZER_H_
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "core/base/spec.h"
 #include "core/graph/builder.h"
 #include "core/graph/function_library.h"
 
@@ -40,20 +36,28 @@ struct OptimizerSpec {
 
 std::vector<std::string> OptimizerNames();
 
+// What docs/training-recipes.md says of each.
+std::vector<Description> DescribeOptimizers();
+
 // Refuses unknown names and options, naming the nearest valid one, and values that
 // cannot work: negative or non-finite rates, betas outside [0, 1), eps <= 0. A learning
 // rate of 0 is allowed: it trains nothing, on purpose.
 absl::StatusOr<OptimizerSpec> ParseOptimizer(absl::string_view text);
 
+// The same for a spec that a program has made.
+absl::Status CheckOptimizer(const OptimizerSpec& spec);
+
 // An option of a valid spec: as given, or its default.
 double OptionOf(const OptimizerSpec& spec, absl::string_view option);
 
-// A tensor that an optimizer keeps for each variable, of the variable's type and shape.
+// A tensor that an optimizer keeps for each variable, of the variable's type.
 struct StateTensor {
   std::string suffix;  // its name is the variable's name + suffix
   double initial = 0;
+  std::optional<Shape> shape = {};  // in a definition: nullopt is the variable's
 };
-std::vector<StateTensor> States(const OptimizerSpec& spec);
+// Of a variable of this shape; every shape is filled in.
+std::vector<StateTensor> States(const OptimizerSpec& spec, const Shape& variable);
 
 // The value of T in the first step; it grows by one with each step.
 int FirstStep(const OptimizerSpec& spec);

@@ -1,88 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "optimizers/schedule.h"
 
-#include <cmath>
-#include <numbers>
-
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "core/base/spec.h"
 #include "core/base/status.h"
+#include "optimizers/schedule_shapes.h"
 
 namespace onward {
 namespace {
-
-// What a schedule does after its warm-up; every scalar but `step` is a double.
-struct Decay {
-  GraphBuilder& b;
-  const ScheduleSpec& spec;
-  double base_lr;
-  Expr step;  // int64
-
-  Expr Number(double value) const { return b.Constant(ScalarOf(DType::kDouble, value)); }
-  double Option(const std::string& name) const;
-  // Steps since the warm-up, as int64; 0 during it.
-  Expr Since() const {
-    const auto warmup = static_cast<int64_t>(Option("warmup"));
-    return warmup == 0 ? step : Max(step - b.Int(warmup), b.Int(0));
-  }
-  // From 0 at the end of the warm-up to 1 at `total` and after.
-  Expr Progress() const {
-    const double steps = Option("total") - Option("warmup");
-    return Min(Cast(Since(), DType::kDouble) / Number(steps), Number(1));
-  }
-};
-
-Expr Constant(const Decay& d) { return d.Number(d.base_lr); }
-
-// lr + (min - lr)*p
-Expr Linear(const Decay& d) {
-  return d.Number(d.base_lr) + d.Number(d.Option("min") - d.base_lr) * d.Progress();
-}
-
-// min + (lr - min)*(1 + cos(pi*p))/2
-Expr Cosine(const Decay& d) {
-  const double low = d.Option("min");
-  const Expr wave = Cos(d.Progress() * d.Number(std::numbers::pi)) + d.Number(1);
-  return d.Number(low) + d.Number((d.base_lr - low) / 2) * wave;
-}
-
-// lr * factor^floor(t/every)
-Expr Stairs(const Decay& d) {
-  const Expr drops = d.Since() / d.b.Int(static_cast<int64_t>(d.Option("every")));
-  const Expr scale = Pow(d.Number(d.Option("factor")), Cast(drops, DType::kDouble));
-  return d.Number(d.base_lr) * scale;
-}
-
-struct ScheduleDef {
-  std::string name;
-  std::vector<NumberOption> options;
-  Expr (*decay)(const Decay& d);
-};
-
-const std::vector<ScheduleDef>& Schedules() {
-  static const auto* schedules = [] {
-    const NumberOption warmup = NumberOption::Count("warmup", 0, 0);
-    const NumberOption total = NumberOption::Count("total", 0, 1);
-    const NumberOption min = NumberOption::AtLeast("min", 0, 0);
-    const NumberOption every = NumberOption::Count("every", 0, 1);
-    const NumberOption factor = {
-        .name = "factor", .otherwise = 0.1, .low = 0, .high = 1, .low_open = true};
-    return new std::vector<ScheduleDef>{
-        {"constant", {warmup}, Constant},
-        {"cosine", {warmup, total, min}, Cosine},
-        {"linear", {warmup, total, min}, Linear},
-        {"step", {warmup, every, factor}, Stairs},
-    };
-  }();
-  return *schedules;
-}
-
-absl::StatusOr<const ScheduleDef*> FindSchedule(const std::string& name) {
-  for (const ScheduleDef& def : Schedules()) {
-    if (def.name == name) return &def;
-  }
-  return UnknownWord("schedule", name, ScheduleNames());
-}
 
 bool Takes(const ScheduleDef& def, absl::string_view option) {
   for (const NumberOption& known : def.options) {
@@ -93,18 +19,40 @@ bool Takes(const ScheduleDef& def, absl::string_view option) {
 
 std::string Kind(const ScheduleSpec& spec) { return absl::StrCat("schedule '", spec.name, "'"); }
 
-double OptionOf(const ScheduleSpec& spec, const std::string& name) {
-  const absl::StatusOr<const ScheduleDef*> def = FindSchedule(spec.name);
-  return def.ok() ? ValueOf(spec.options, (*def)->options, name) : 0;
+// Options in their own names, and the lists among them.
+absl::Status TakeLists(const ScheduleDef& def, std::map<std::string, std::string>* given,
+                       ScheduleSpec* spec) {
+  for (const auto& [alias, name] : def.aliases) {
+    auto node = given->extract(alias);
+    if (node.empty()) continue;
+    node.key() = name;
+    if (!given->insert(std::move(node)).inserted) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(Kind(*spec), ": '", alias, "' is '", name, "', which is given too"));
+    }
+  }
+  for (const std::string& list : def.lists) {
+    const auto node = given->extract(list);
+    if (node.empty()) continue;
+    for (absl::string_view part : absl::StrSplit(node.mapped(), '/')) {
+      const absl::StatusOr<double> value = ParseNumber(NumberOption::Count(list, 0, 0), part);
+      if (!value.ok()) return Annotate(value.status(), Kind(*spec));
+      spec->lists[list].push_back(*value);
+    }
+  }
+  return absl::OkStatus();
 }
-
-double Decay::Option(const std::string& name) const { return OptionOf(spec, name); }
 
 // Conditions that do not need the base rate.
 absl::Status CheckTogether(const ScheduleDef& def, const ScheduleSpec& spec) {
-  if (Takes(def, "every") && !spec.options.contains("every")) {
+  for (const auto& [option, meaning] : def.required) {
+    if (spec.options.contains(option)) continue;
+    return absl::InvalidArgumentError(absl::StrCat(Kind(spec), " needs ", option, "=N, ", meaning));
+  }
+  for (const std::string& list : def.lists) {
+    if (spec.lists.contains(list)) continue;
     return absl::InvalidArgumentError(
-        absl::StrCat(Kind(spec), " needs every=N, the steps between two drops"));
+        absl::StrCat(Kind(spec), " needs ", list, "=N/N/..., the steps at which the rate drops"));
   }
   const double total = OptionOf(spec, "total"), warmup = OptionOf(spec, "warmup");
   if (Takes(def, "total") && total > 0 && warmup >= total) {
@@ -123,10 +71,36 @@ std::vector<std::string> ScheduleNames() {
   return names;
 }
 
+std::vector<Description> DescribeSchedules() {
+  std::vector<Description> all;
+  for (const ScheduleDef& def : Schedules()) {
+    Description& schedule = all.emplace_back(Description{def.name, def.summary, {}});
+    for (const std::string& list : def.lists) {
+      schedule.options.push_back({list, "needed", "steps with '/' between them"});
+    }
+    for (const NumberOption& option : def.options) {
+      OptionDescription text = Describe(option);
+      for (const auto& [name, meaning] : def.required) {
+        if (name == option.name) text.otherwise = "needed";
+      }
+      if (option.name == "total") text.otherwise = "needed";
+      if (option.name == "max") text.otherwise = "lr";
+      schedule.options.push_back(std::move(text));
+    }
+    for (OptionDescription& option : schedule.options) {
+      for (const auto& [alias, name] : def.aliases) {
+        if (name == option.name) absl::StrAppend(&option.expects, "; also ", alias);
+      }
+    }
+  }
+  return all;
+}
+
 absl::StatusOr<ScheduleSpec> ParseSchedule(absl::string_view text) {
   ONWARD_ASSIGN_OR_RETURN(SpecText parsed, ParseSpecText(text));
   ONWARD_ASSIGN_OR_RETURN(const ScheduleDef* def, FindSchedule(parsed.name));
   ScheduleSpec spec{def->name, {}};
+  ONWARD_RETURN_IF_ERROR(TakeLists(*def, &parsed.options, &spec));
   ONWARD_ASSIGN_OR_RETURN(spec.options, ParseNumbers(Kind(spec), parsed.options, def->options));
   ONWARD_RETURN_IF_ERROR(CheckTogether(*def, spec));
   return spec;
@@ -159,10 +133,12 @@ Expr BuildSchedule(GraphBuilder& b, const ScheduleSpec& spec, double base_lr, co
   const Decay d{b, spec, base_lr, step};
   const double warmup = d.Option("warmup");
   if (spec.name == "constant" && warmup == 0) return b.Constant(ScalarOf(dtype, base_lr));
-  Expr rate = (*FindSchedule(spec.name))->decay(d);
+  const ScheduleDef& def = **FindSchedule(spec.name);
+  Expr rate = def.decay(d);
   if (warmup > 0) {
     const Expr done = Cast(step, DType::kDouble) + d.Number(1);
-    const Expr rising = d.Number(base_lr) * (done / d.Number(warmup));
+    const double top = def.start == nullptr ? base_lr : def.start(spec, base_lr);
+    const Expr rising = d.Number(top) * (done / d.Number(warmup));
     rate = Where(Less(step, b.Int(static_cast<int64_t>(warmup))), rising, rate);
   }
   return dtype == DType::kDouble ? rate : Cast(rate, dtype);

@@ -4,13 +4,11 @@
 //
 //   cosine:warmup=100,total=1000,min=1e-5
 //
-//   constant  warmup=0
-//   linear    warmup=0 total min=0          falls to min at step `total`
-//   cosine    warmup=0 total min=0          the same along half a cosine
-//   step      warmup=0 every factor=0.1     times factor after each `every` steps
+// docs/training-recipes.md lists them. Options have names of their own, and PyTorch's too.
 //
 // Step t (from 0) of a warm-up of w steps has the rate lr*(t+1)/w. total counts the
-// warm-up too; afterwards the rate stays at min.
+// warm-up too; afterwards the rate stays where it is. Whatever else counts steps counts from
+// the end of the warm-up.
 #ifndef ONWARD_OPTIMIZERS_SCHEDULE_H_
 #define ONWARD_OPTIMIZERS_SCHEDULE_H_
 
@@ -20,6 +18,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "core/base/spec.h"
 #include "core/graph/builder.h"
 
 namespace onward {
@@ -27,9 +26,13 @@ namespace onward {
 struct ScheduleSpec {
   std::string name = "constant";
   std::map<std::string, double> options;  // only those given
+  std::map<std::string, std::vector<double>> lists = {};
 };
 
 std::vector<std::string> ScheduleNames();
+
+// What docs/training-recipes.md says of each.
+std::vector<Description> DescribeSchedules();
 
 absl::StatusOr<ScheduleSpec> ParseSchedule(absl::string_view text);
 

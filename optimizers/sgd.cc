@@ -19,9 +19,9 @@ absl::Status CheckSgd(const OptimizerSpec& spec) {
   return absl::OkStatus();
 }
 
-std::vector<StateTensor> SgdStates(const OptimizerSpec& spec) {
+std::vector<StateTensor> SgdStates(const OptimizerSpec& spec, const Shape& shape) {
   if (OptionOf(spec, "momentum") == 0) return {};
-  return MomentumStates(spec);
+  return MomentumStates(spec, shape);
 }
 
 absl::Status SgdUpdate(GraphBuilder& b, const OptimizerSpec& spec, const Expr& lr, const Expr& step,
@@ -48,6 +48,7 @@ std::vector<Expr> SgdStepBody(GraphBuilder& b, const Node& call, const std::vect
 
 OptimizerDef SgdOptimizer() {
   return {.name = "sgd",
+          .summary = "gradient descent, with momentum if asked",
           .options = {NumberOption::AtLeast("lr", 1e-2, 0),
                       NumberOption::Fraction("momentum", 0),
                       {.name = "dampening", .low = 0, .high = 1},

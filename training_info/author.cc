@@ -15,7 +15,8 @@
 #include "core/graph/inline.h"
 #include "core/graph/rename.h"
 #include "core/graph/verify.h"
-#include "optimizers/clip.h"
+#include "training_info/author_loss.h"
+#include "training_info/author_update.h"
 #include "training_info/export.h"
 #include "training_info/library.h"
 #include "training_info/lower.h"
@@ -25,8 +26,6 @@
 
 namespace onward {
 namespace {
-
-constexpr char kStepVariable[] = "onward_step";
 
 class Author {
  public:
@@ -38,14 +37,14 @@ class Author {
 
   absl::StatusOr<AuthorResult> Run() {
     ONWARD_RETURN_IF_ERROR(PrepareInference());
-    ONWARD_ASSIGN_OR_RETURN(trained_, weights_.Choose(output_, graph_));
+    ONWARD_ASSIGN_OR_RETURN(trained_, weights_.Choose(outputs_, graph_));
     ONWARD_RETURN_IF_ERROR(BuildAlgorithm());
     return Assemble();
   }
 
   absl::StatusOr<GradientReport> Report() {
     ONWARD_RETURN_IF_ERROR(PrepareInference());
-    ONWARD_ASSIGN_OR_RETURN(trained_, weights_.Choose(output_, graph_));
+    ONWARD_ASSIGN_OR_RETURN(trained_, weights_.Choose(outputs_, graph_));
     Graph work = graph_;
     ONWARD_RETURN_IF_ERROR(AddLoss(&work));
     return ReportGradients(work, loss_, trained_, Differentiating());
@@ -84,16 +83,8 @@ class Author {
       ONWARD_RETURN_IF_ERROR(FreeBatch(environment_.operators(), &graph_));
       rewritten_ = true;
     }
-    output_ = options_.output.empty() ? DefaultOutput(graph_) : options_.output;
-    if (options_.output.empty() && !graph_.outputs.empty() && output_ != graph_.outputs[0].name) {
-      Note(absl::StrCat("trains output '", output_, "': '", graph_.outputs[0].name, "' is ",
-                        graph_.outputs[0].type.ToString()));
-    }
-    if (!graph_.IsOutput(output_)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("'", output_, "' is not an output of the model"));
-    }
-    rewritten_ |= weights_.Prepare(output_, &graph_);
+    ONWARD_RETURN_IF_ERROR(ResolveOutputs());
+    rewritten_ |= weights_.Prepare(outputs_, &graph_);
     if (options_.head_classes > 0) {
       ONWARD_ASSIGN_OR_RETURN(std::vector<std::string> replaced,
                               ReplaceHead(&graph_, output_, options_.head_classes, options_.seed));
@@ -103,6 +94,21 @@ class Author {
     }
     if (rewritten_) DropInitializersFromInputs();
     return InferTypes(&graph_, environment_.operators());
+  }
+
+  // What is compared with labels.
+  absl::Status ResolveOutputs() {
+    std::vector<LossTerm> terms = options_.losses;
+    if (terms.empty()) terms.push_back({.spec = options_.loss});
+    ONWARD_ASSIGN_OR_RETURN(losses_, ResolveLosses(terms, options_.output, graph_));
+    outputs_ = ComparedOutputs(losses_);
+    output_ = outputs_[0];
+    const bool chosen = !options_.output.empty() || !terms[0].outputs.empty();
+    if (!chosen && output_ != graph_.outputs[0].name) {
+      Note(absl::StrCat("trains output '", output_, "': '", graph_.outputs[0].name, "' is ",
+                        graph_.outputs[0].type.ToString()));
+    }
+    return absl::OkStatus();
   }
 
   // What scikit-learn's converters write, in a form that can be trained.
@@ -162,38 +168,32 @@ class Author {
   // The forward pass that is trained, and its loss.
   absl::Status AddLoss(Graph* graph) {
     Graph& work = *graph;
-    std::string train_output = output_;
-    if (NeedsTrainingForward(graph_, output_)) {
-      TrainingForward forward = CopyForward(graph_, output_);
+    const TrainingModes modes = {.freeze_statistics = options_.freeze_statistics};
+    Renaming trained;
+    if (NeedsTrainingForward(graph_, outputs_, modes)) {
+      TrainingForward forward = CopyForward(graph_, outputs_, modes);
       for (Node& node : forward.nodes) work.nodes.push_back(std::move(node));
-      train_output = forward.output;
       entry_.update_bindings = forward.statistics;
       Note(
           "the algorithm holds a training-mode copy of the forward pass (BatchNormalization, "
           "Dropout)");
       ONWARD_RETURN_IF_ERROR(InferTypes(&work, environment_.operators()));
-      // The copy has the shape of the original, also where only its declaration tells.
-      if (const ValueType* type = work.TypeOf(output_)) work.types[train_output] = *type;
+      for (size_t i = 0; i < outputs_.size(); ++i) {
+        trained[outputs_[i]] = forward.outputs[i];
+        // The copy has the shape of the original, also where only its declaration tells.
+        if (const ValueType* type = work.TypeOf(outputs_[i])) {
+          work.types[forward.outputs[i]] = *type;
+        }
+      }
     }
-    train_output_ = train_output;
-    GraphBuilder b(&work, &environment_.operators(), "train");
-    const Expr output = b.Value(train_output);
-    ONWARD_RETURN_IF_ERROR(CheckOutput(output.type()));
-    label_ = b.UniqueName(options_.label);
-    const Expr label = b.Input(label_, LabelType(options_.loss, output.type()));
-    ONWARD_ASSIGN_OR_RETURN(Expr loss, BuildLoss(b, options_.loss, output, label));
-    ONWARD_RETURN_IF_ERROR(b.status());
-    loss_ = b.UniqueName("loss");
-    b.Named(loss, loss_);
-    return b.status();
-  }
-
-  absl::Status CheckOutput(const ValueType& type) const {
-    if (type.dtype != DType::kUndefined && !IsFloating(type.dtype)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("output '", output_, "' is ", type.ToString(),
-                       "; a loss needs a float output (choose another with --output)"));
-    }
+    for (const std::string& output : outputs_) train_outputs_.push_back(Renamed(trained, output));
+    std::vector<std::string> labels = {options_.label};
+    labels.insert(labels.end(), options_.more_labels.begin(), options_.more_labels.end());
+    ONWARD_ASSIGN_OR_RETURN(WrittenLoss written,
+                            WriteLosses(losses_, trained, labels, environment_, &work));
+    loss_ = written.loss;
+    parts_ = std::move(written.parts);
+    labels_ = std::move(written.labels);
     return absl::OkStatus();
   }
 
@@ -213,68 +213,13 @@ class Author {
   }
 
   absl::Status AddUpdates(const std::vector<std::string>& gradients, Graph* work) {
-    GraphBuilder b(work, &environment_.operators(), "update");
-    const int first = FirstStep(options_.optimizer);
-    step_ = b.UniqueName(kStepVariable);
-    AddState(step_, Tensor::Scalar<int64_t>(first), work);
-    const Expr step = b.Value(step_);
-    const Expr count = first == 0 ? step : step - b.Int(first);
-    const DType dtype = graph_.initializers.at(trained_[0]).dtype();
-    const Expr rate = b.Named(
-        BuildSchedule(b, options_.schedule, OptionOf(options_.optimizer, "lr"), count, dtype),
-        b.UniqueName("learning_rate"));
-    rate_ = rate.name();
-    std::vector<Expr> grads;
-    for (const std::string& g : gradients) grads.push_back(b.Value(g));
-    if (options_.clip_norm > 0) grads = ClipByGlobalNorm(b, std::move(grads), options_.clip_norm);
-    std::vector<Variable> variables;
-    const std::vector<StateTensor> states = States(options_.optimizer);
-    std::vector<std::vector<std::string>> names;
-    for (size_t i = 0; i < trained_.size(); ++i) {
-      const Tensor& weight = graph_.initializers.at(trained_[i]);
-      Variable v{b.Value(trained_[i]), grads[i], {}};
-      names.push_back({trained_[i]});
-      for (const StateTensor& s : states) {
-        const std::string name = b.UniqueName(absl::StrCat(trained_[i], s.suffix));
-        Tensor start = Tensor::Zeros(weight.dtype(), weight.shape());
-        if (s.initial != 0) start = Filled(weight, s.initial);
-        AddState(name, std::move(start), work);
-        v.states.push_back(b.Value(name));
-        names.back().push_back(name);
-      }
-      variables.push_back(std::move(v));
-    }
-    std::vector<std::vector<Expr>> updated;
-    ONWARD_RETURN_IF_ERROR(BuildUpdate(b, options_.optimizer, rate, step, variables, &updated));
-    Renaming renamed;
-    for (size_t i = 0; i < updated.size(); ++i) {
-      for (size_t j = 0; j < updated[i].size(); ++j) {
-        const std::string name = b.UniqueName(absl::StrCat(names[i][j], "__new"));
-        renamed[updated[i][j].name()] = name;
-        entry_.update_bindings.push_back({names[i][j], name});
-      }
-    }
-    // In place rather than by Identity nodes, so that an optimizer's result is
-    // directly what gets bound.
-    RenameEverywhere(renamed, work);
-    const Expr next = b.Named(step + b.Int(1), b.UniqueName(absl::StrCat(step_, "__new")));
-    entry_.update_bindings.push_back({step_, next.name()});
-    return b.status();
-  }
-
-  static Tensor Filled(const Tensor& like, double value) {
-    Tensor t(like.dtype(), like.shape());
-    const Tensor one = ScalarOf(like.dtype(), value);
-    const size_t width = DTypeBits(like.dtype()) / 8;
-    for (int64_t i = 0; i < t.elements(); ++i)
-      std::copy_n(one.data<char>(), width, t.data<char>() + i * width);
-    return t;
-  }
-
-  void AddState(const std::string& name, Tensor start, Graph* work) {
-    work->types[name] = ValueType::Of(start.dtype(), start.shape());
-    work->initializers.emplace(name, start);
-    states_.emplace_back(name, std::move(start));
+    ONWARD_ASSIGN_OR_RETURN(WrittenUpdate written, WriteUpdate(options_, weights_, graph_, trained_,
+                                                               gradients, environment_, work));
+    rate_ = written.rate;
+    states_ = std::move(written.states);
+    entry_.update_bindings.insert(entry_.update_bindings.end(), written.bindings.begin(),
+                                  written.bindings.end());
+    return absl::OkStatus();
   }
 
   // Standard operators only.
@@ -305,7 +250,8 @@ class Author {
     algorithm.name = "algorithm";
     algorithm.opsets = work.opsets;
     for (NamedType& in : work.inputs) {
-      if (in.name == label_) algorithm.inputs.push_back(in);
+      const bool label = std::find(labels_.begin(), labels_.end(), in.name) != labels_.end();
+      if (label) algorithm.inputs.push_back(in);
     }
     for (const auto& [name, tensor] : states_) algorithm.initializers.emplace(name, tensor);
     absl::flat_hash_set<std::string> inference_outputs;
@@ -313,8 +259,11 @@ class Author {
       inference_outputs.insert(graph_.nodes[i].outputs.begin(), graph_.nodes[i].outputs.end());
     }
     std::vector<std::string> wanted = {loss_, rate_};
+    wanted.insert(wanted.end(), parts_.begin(), parts_.end());
     for (const Binding& b : entry_.update_bindings) wanted.push_back(b.value);
-    if (train_output_ != output_) wanted.push_back(train_output_);
+    for (size_t i = 0; i < outputs_.size(); ++i) {
+      if (train_outputs_[i] != outputs_[i]) wanted.push_back(train_outputs_[i]);
+    }
     Prune(&work, wanted);
     NameScope names(work);
     for (Node& node : work.nodes) {
@@ -350,10 +299,14 @@ class Author {
     }
     AddTrainingEntry(entry_, &model);
     model.SetMetadata(kMetaLoss, loss_);
-    model.SetMetadata(kMetaLossSpec, LossText(options_.loss));
+    // What is evaluated: the first loss, where it compares one output with labels.
+    LossTerm first = losses_[0].term;
+    first.weight = 1;
+    if (first.outputs.size() == 1) first.outputs.clear();
+    model.SetMetadata(kMetaLossSpec, LossTermText(first));
     model.SetMetadata(kMetaOutput, output_);
-    model.SetMetadata(kMetaTrainOutput, train_output_);
-    model.SetMetadata(kMetaLabel, label_);
+    model.SetMetadata(kMetaTrainOutput, train_outputs_[0]);
+    if (!labels_.empty()) model.SetMetadata(kMetaLabel, labels_[0]);
     model.SetMetadata(kMetaRandomSeed, absl::StrCat(options_.seed));
     model.SetMetadata(kMetaRandomStep, "0");
     for (const std::string& note : weights_.notes()) Note(note);
@@ -367,8 +320,9 @@ class Author {
   const Environment& environment_;
   Graph graph_;
   bool rewritten_ = false;
-  std::string output_, train_output_, label_, loss_, rate_, step_;
-  std::vector<std::string> trained_, notes_;
+  std::vector<ResolvedLoss> losses_;
+  std::string output_, loss_, rate_;
+  std::vector<std::string> outputs_, train_outputs_, parts_, labels_, trained_, notes_;
   WeightChoice weights_;
   std::vector<std::pair<std::string, Tensor>> states_;
   TrainingEntry entry_;

@@ -4,6 +4,7 @@
 #define ONWARD_TRAINING_INFO_AUTHOR_H_
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,7 @@
 #include "losses/loss.h"
 #include "optimizers/optimizer.h"
 #include "optimizers/schedule.h"
+#include "training_info/recipe.h"
 #include "training_info/weights/choice.h"
 
 namespace onward {
@@ -23,20 +25,34 @@ enum class GradientForm {
   kExpanded,  // plain operators that any runtime executes
 };
 
+// In AuthorOptions::no_decay: the weights of normalisations.
+inline constexpr char kNormPattern[] = "norm";
+
 struct AuthorOptions {
   LossSpec loss{"cross_entropy", {}};
+  std::vector<LossTerm> losses;  // in the place of `loss`: a weighted sum of several
   OptimizerSpec optimizer{"adamw", {}};
+  // In the place of `optimizer`: an ONNX file, and values for lr and other inputs of it.
+  std::string optimizer_file;
+  std::map<std::string, double> optimizer_numbers;
   ScheduleSpec schedule;
   // Patterns over initializer names ('*', '?'); empty `train` means all weights
   // (DecideWeights). A name without '*' and '?' also takes what is no weight.
   std::vector<std::string> train, freeze;
-  double clip_norm = 0;      // 0: no clipping
+  // The first group that means a weight takes it. Weights of no_decay have a weight_decay of
+  // 0 in any group; "norm" means those of normalisations.
+  std::vector<ParameterGroup> groups;
+  std::vector<std::string> no_decay;
+  bool freeze_statistics = false;  // of BatchNormalization: used, not learned
+  // In this order; 0: no such clipping.
+  double clip_adaptive = 0, clip_value = 0, clip_norm = 0;
   int64_t head_classes = 0;  // replace the last classifier by one with so many classes; 0: keep it
   GradientForm gradient = GradientForm::kOperator;
   std::string label = "label";
-  std::string output;       // the output to train; empty: DefaultOutput
-  bool free_batch = false;  // make a fixed batch size variable
-  uint64_t seed = 0;        // of new weights
+  std::vector<std::string> more_labels;  // of further losses; else label_OUTPUT
+  std::string output;                    // the output to train; empty: DefaultOutput
+  bool free_batch = false;               // make a fixed batch size variable
+  uint64_t seed = 0;                     // of new weights
 };
 
 struct AuthorResult {

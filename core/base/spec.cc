@@ -83,7 +83,40 @@ absl::StatusOr<SpecText> ParseSpecText(absl::string_view text) {
   return spec;
 }
 
+std::string NumberOption::Text(double value) const {
+  if (!words.empty()) return std::string(words.at(static_cast<size_t>(value)));
+  return absl::StrCat(value);
+}
+
+OptionDescription Describe(const NumberOption& option) {
+  return {std::string(option.name), option.Text(option.otherwise),
+          option.is_switch() ? "0 or 1" : option.Expects()};
+}
+
+absl::Status SpreadLists(absl::string_view kind, absl::Span<const ListOption> lists,
+                         std::map<std::string, std::string>* given) {
+  for (const ListOption& list : lists) {
+    auto it = given->find(list.name);
+    if (it == given->end()) continue;
+    const std::vector<std::string> values = absl::StrSplit(it->second, '/');
+    if (values.size() != list.parts.size()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(kind, ": '", list.name, "' has to be ", list.parts.size(),
+                       " numbers with '/' between them, got '", it->second, "'"));
+    }
+    given->erase(it);
+    for (size_t i = 0; i < values.size(); ++i) {
+      if (!given->emplace(list.parts[i], values[i]).second) {
+        return absl::InvalidArgumentError(absl::StrCat(kind, ": '", list.name, "' gives '",
+                                                       list.parts[i], "', which is given too"));
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
 std::string NumberOption::Expects() const {
+  if (!words.empty()) return absl::StrCat("one of ", absl::StrJoin(words, ", "));
   const std::string kind = integer ? "an integer" : "a number";
   const bool has_low = std::isfinite(low), has_high = std::isfinite(high);
   const auto text = [&](double bound) {
@@ -108,11 +141,13 @@ absl::Status CheckNumber(const NumberOption& option, double value) {
 }
 
 absl::StatusOr<double> ParseNumber(const NumberOption& option, absl::string_view text) {
-  const bool is_switch = option.integer && option.low == 0 && option.high == 1;
-  if (is_switch && text == "true") return 1.0;
-  if (is_switch && text == "false") return 0.0;
+  if (option.is_switch() && text == "true") return 1.0;
+  if (option.is_switch() && text == "false") return 0.0;
+  for (size_t i = 0; i < option.words.size(); ++i) {
+    if (option.words[i] == text) return static_cast<double>(i);
+  }
   double value = 0;
-  if (!absl::SimpleAtod(text, &value)) {
+  if (!option.words.empty() || !absl::SimpleAtod(text, &value)) {
     return absl::InvalidArgumentError(
         absl::StrCat("'", option.name, "' has to be ", option.Expects(), ", got '", text, "'"));
   }

@@ -37,6 +37,8 @@ struct NumberOption {
   bool low_open = false;   // low itself is refused
   bool high_open = false;  // high itself is refused
   bool integer = false;
+  // Where these are given, the option is one of them: their number in this list.
+  std::vector<absl::string_view> words = {};
 
   static NumberOption AtLeast(absl::string_view name, double otherwise, double low) {
     return {.name = name, .otherwise = otherwise, .low = low};
@@ -50,13 +52,50 @@ struct NumberOption {
   static NumberOption Count(absl::string_view name, double otherwise, double low) {
     return {.name = name, .otherwise = otherwise, .low = low, .integer = true};
   }
-  static NumberOption Switch(absl::string_view name) {  // 0 or 1; also false, true
-    return {.name = name, .otherwise = 0, .low = 0, .high = 1, .integer = true};
+  // 0 or 1; also false, true.
+  static NumberOption Switch(absl::string_view name, bool otherwise = false) {
+    return {.name = name,
+            .otherwise = otherwise ? 1.0 : 0.0,
+            .low = 0,
+            .high = 1,
+            .integer = true,
+            .words = {}};
+  }
+  // The first is the default.
+  static NumberOption Words(absl::string_view name, std::vector<absl::string_view> words) {
+    return {.name = name,
+            .otherwise = 0,
+            .low = 0,
+            .high = static_cast<double>(words.size()) - 1,
+            .integer = true,
+            .words = std::move(words)};
   }
 
+  bool is_switch() const { return integer && low == 0 && high == 1 && words.empty(); }
   // "a number in [0, 1)".
   std::string Expects() const;
+  // A value as it would be given.
+  std::string Text(double value) const;
 };
+
+// A choice and its options in words, for help and documents.
+struct OptionDescription {
+  std::string name, otherwise, expects;
+};
+struct Description {
+  std::string name, summary;
+  std::vector<OptionDescription> options;
+};
+OptionDescription Describe(const NumberOption& option);
+
+// Several options under one name, as in betas=0.9/0.999.
+struct ListOption {
+  std::string name;
+  std::vector<std::string> parts;
+};
+// Puts the parts in the place of each list among the options given.
+absl::Status SpreadLists(absl::string_view kind, absl::Span<const ListOption> lists,
+                         std::map<std::string, std::string>* given);
 
 // Refuses NaN, infinities and values outside the range, also where rounding to
 // float (the type of ONNX attributes) would leave it.

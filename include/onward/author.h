@@ -18,17 +18,26 @@ namespace onward::api {
 // The same choices as the flags of `onward make-trainable`, in the same words.
 struct AuthorOptions {
   std::string loss = "cross_entropy";  // with options: "cross_entropy:ignore_index=-100"
-  std::string optimizer = "adamw";     // "adamw:lr=1e-3,weight_decay=0.01"
-  std::string schedule = "constant";   // "cosine:warmup=100,total=1000"
-  std::vector<std::string> train;      // patterns ('*', '?') of names; none: all weights
-  std::vector<std::string> freeze;     // patterns of names that stay as they are
-  double clip_norm = 0;                // bound on the gradients' global norm; 0: none
-  int64_t head_classes = 0;            // classes of a new last layer; 0: keep the model's
-  bool expand_gradient = false;        // plain operators instead of one Gradient node
-  std::string label = "label";         // the name of the new label input
-  std::string output;                  // what the loss compares with labels; "": the first
-  bool free_batch = false;             // make a fixed batch size variable
-  uint64_t seed = 0;                   // of new weights
+  // In the place of `loss`: a weighted sum, "cross_entropy@logits" and "0.1*l1@mask", each at
+  // its outputs, or ONNX files: "my_loss.onnx".
+  std::vector<std::string> losses;
+  std::string optimizer = "adamw";       // "adamw:lr=1e-3,weight_decay=0.01", "my_optimizer.onnx"
+  std::string schedule = "constant";     // "cosine:warmup=100,total=1000"
+  std::vector<std::string> train;        // patterns ('*', '?') of names; none: all weights
+  std::vector<std::string> freeze;       // patterns of names that stay as they are
+  std::vector<std::string> groups;       // "head.*:lr=10x,weight_decay=0"; the first that matches
+  std::vector<std::string> no_decay;     // patterns without weight decay; "norm": normalisations
+  bool freeze_statistics = false;        // of BatchNormalization: used, not learned
+  double clip_norm = 0;                  // bound on the gradients' global norm; 0: none
+  double clip_value = 0;                 // bound on each element of a gradient; 0: none
+  double clip_adaptive = 0;              // bound relative to the weights of each unit; 0: none
+  int64_t head_classes = 0;              // classes of a new last layer; 0: keep the model's
+  bool expand_gradient = false;          // plain operators instead of one Gradient node
+  std::string label = "label";           // the name of the new label input
+  std::vector<std::string> more_labels;  // those of further losses; else label_OUTPUT
+  std::string output;                    // what the loss compares with labels; "": the first
+  bool free_batch = false;               // make a fixed batch size variable
+  uint64_t seed = 0;                     // of new weights
 };
 
 struct AuthorResult {

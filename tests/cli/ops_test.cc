@@ -29,6 +29,19 @@ TEST(Ops, TellsKernelsTypesAndDerivatives) {
   }
 }
 
+TEST(Recipes, TheirPageInDocsIsCurrent) {
+  const std::string page = FileBytes(SourceFolder() + "/docs/training-recipes.md");
+  for (const std::string kind : {"losses", "optimizers", "schedules"}) {
+    const CommandResult table = RunOnward(BuiltProgram(), kind + " --markdown");
+    EXPECT_EQ(table.exit_code, 0);
+    EXPECT_NE(page.find(table.output), std::string::npos)
+        << "docs/training-recipes.md is stale; put there what this prints: build/onward " << kind
+        << " --markdown";
+    EXPECT_EQ(RunOnward(BuiltProgram(), kind).exit_code, 0);
+    EXPECT_THAT(RunOnward(BuiltProgram(), kind + " --json").output, HasSubstr("\"default\":"));
+  }
+}
+
 TEST(Ops, ThePageInDocsIsCurrent) {
   const CommandResult page = RunOnward(BuiltProgram(), "ops --markdown");
   EXPECT_EQ(page.exit_code, 0);

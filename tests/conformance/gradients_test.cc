@@ -53,7 +53,7 @@ absl::Status CheckGradients(const fs::path& folder, int* weights) {
   ONWARD_ASSIGN_OR_RETURN(graph, InlineFunctions(graph));
   const std::string output = DefaultOutput(graph);
   std::vector<std::string> xs;
-  for (const WeightDecision& d : DecideWeights(graph, output)) {
+  for (const WeightDecision& d : DecideWeights(graph, {output})) {
     if (d.trains) xs.push_back(d.name);
   }
   *weights = static_cast<int>(xs.size());

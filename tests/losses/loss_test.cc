@@ -56,11 +56,18 @@ Built Build(const char* text, ValueType output, ValueType label) {
   return built;
 }
 
-// With the label type that the loss itself asks for.
-Built Build(const char* text, const ValueType& output) {
+// With the label type that the loss itself asks for, and so many outputs.
+Built Build(const char* text, const ValueType& output, size_t count = 1) {
   const absl::StatusOr<LossSpec> spec = ParseLoss(text);
   EXPECT_TRUE(spec.ok()) << spec.status();
-  return Build(text, output, LabelType(*spec, output));
+  if (count == 1) return Build(text, output, LabelType(*spec, output));
+  Built built;
+  GraphBuilder b(&built.graph, nullptr);
+  std::vector<Expr> outputs;
+  while (outputs.size() < count) outputs.push_back(b.Input(b.UniqueName("output"), output));
+  const Expr label = b.Input("label", LabelType(*spec, output, count));
+  built.loss = BuildLoss(b, *spec, outputs, label);
+  return built;
 }
 
 TEST(ParseLoss, ReadsNameAndOptions) {
@@ -74,7 +81,7 @@ TEST(ParseLoss, ReadsNameAndOptions) {
 
 TEST(ParseLoss, SuggestsTheNearest) {
   EXPECT_THAT(ErrorOf("crossentropy"), HasSubstr("did you mean 'cross_entropy'?"));
-  EXPECT_THAT(ErrorOf("hinge"), HasSubstr("valid: bce, cross_entropy, huber, l1, mse, nll"));
+  EXPECT_THAT(ErrorOf("loss"), HasSubstr("valid: bce, contrastive, cosine, cross_entropy"));
   EXPECT_THAT(ErrorOf("cross_entropy:ignore_idx=1"), HasSubstr("did you mean 'ignore_index'?"));
   EXPECT_THAT(ErrorOf("mse:delta=1"), HasSubstr("unknown option of loss 'mse' 'delta'"));
 }
@@ -85,6 +92,35 @@ TEST(ParseLoss, RefusesBadValues) {
   EXPECT_THAT(ErrorOf("cross_entropy:logits=maybe"), HasSubstr("one of logits, probabilities"));
   EXPECT_THAT(ErrorOf("nll:axis=2"), HasSubstr("one of 1, -1"));
   EXPECT_THAT(ErrorOf("huber:delta=0"), HasSubstr("a number > 0"));
+}
+
+TEST(ParseLoss, TakesListsAndTypes) {
+  EXPECT_TRUE(ParseLoss("cross_entropy:weight=0.5/1/2.5").ok());
+  EXPECT_THAT(ErrorOf("cross_entropy:weight=1/-1"), HasSubstr("a number >= 0"));
+  EXPECT_THAT(ErrorOf("cross_entropy:weight=1/x"), HasSubstr("got 'x'"));
+  EXPECT_THAT(ErrorOf("mse:label_type=uint9"), HasSubstr("did you mean 'uint8'?"));
+  EXPECT_THAT(ErrorOf("mse:reduction=none"), HasSubstr("one of mean, sum"));
+}
+
+TEST(LabelType, IsWhatTheLossSays) {
+  const ValueType scores = Type(DType::kFloat, {kN, 10});
+  EXPECT_EQ(LabelType(*ParseLoss("cross_entropy:soft_labels=1"), scores), scores);
+  EXPECT_EQ(LabelType(*ParseLoss("bce:label_type=bool"), scores), Type(DType::kBool, {kN, 10}));
+  EXPECT_EQ(LabelType(*ParseLoss("contrastive"), scores), Type(DType::kInt64, {kN}));
+  EXPECT_EQ(LabelType(*ParseLoss("contrastive"), scores, 2), Type(DType::kFloat, {kN}));
+  EXPECT_FALSE(TakesLabel(*ParseLoss("triplet"), 3));
+  EXPECT_TRUE(TakesLabel(*ParseLoss("triplet"), 1));
+  EXPECT_EQ(LabelType(*ParseLoss("ctc"), Type(DType::kFloat, {kS, kN, 10})).dims[0].symbol, "N");
+}
+
+TEST(Loss, ComparesAsManyOutputsAsItSays) {
+  const ValueType output = Type(DType::kFloat, {kN, 3});
+  EXPECT_TRUE(Build("triplet", output, 3).loss.ok());
+  const Built two = Build("triplet", output, 2);
+  ASSERT_FALSE(two.loss.ok());
+  EXPECT_THAT(std::string(two.loss.status().message()),
+              HasSubstr("compares 1 or 3 outputs of the model, got 2"));
+  EXPECT_FALSE(Build("mse", output, 2).loss.ok());
 }
 
 TEST(LabelType, DropsTheClassAxis) {
@@ -179,7 +215,9 @@ TEST(Loss, RefusesWrongTypes) {
 
 TEST(Loss, EveryLossIsBuiltOfStandardOperators) {
   for (const std::string& name : LossNames()) {
-    const Built built = Build(name.c_str(), Type(DType::kFloat, {kN, 10}));
+    const ValueType output =
+        name == "ctc" ? Type(DType::kFloat, {kS, kN, 10}) : Type(DType::kFloat, {kN, 10});
+    const Built built = Build(name.c_str(), output, OutputsOf(*ParseLoss(name)));
     ASSERT_TRUE(built.loss.ok()) << built.loss.status();
     for (const Node& node : built.graph.nodes) EXPECT_EQ(node.domain, "") << node.Describe();
   }

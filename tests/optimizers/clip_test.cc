@@ -53,5 +53,14 @@ TEST(ClipByGlobalNorm, OfNothingIsNothing) {
   EXPECT_TRUE(graph.nodes.empty());
 }
 
+TEST(ClipByValue, LimitsEachElement) {
+  Graph graph;
+  GraphBuilder b(&graph, nullptr);
+  ClipByValue(b, {b.Input("a", ValueType::Of(DType::kFloat, {4}))}, 0.5);
+  EXPECT_EQ(CountOf(graph, "Clip"), 1);
+  ClipByValue(b, {b.Value("a")}, 0);
+  EXPECT_THAT(std::string(b.status().message()), HasSubstr("'clip_value' has to be a number > 0"));
+}
+
 }  // namespace
 }  // namespace onward

@@ -42,8 +42,9 @@ Update Build(const char* text, DType dtype = DType::kFloat, DType lr_dtype = DTy
   for (const std::string name : {"a", "b"}) {
     const ValueType type = ValueType::Of(dtype, {2, 3});
     Variable v = {b.Input(name, type), b.Input(absl::StrCat(name, "_grad"), type), {}};
-    for (size_t k = 0; k < States(spec).size(); ++k) {
-      v.states.push_back(b.Input(absl::StrCat(name, "_", k), type));
+    int k = 0;
+    for (const StateTensor& s : States(spec, {2, 3})) {
+      v.states.push_back(b.Input(absl::StrCat(name, "_", k++), ValueType::Of(dtype, *s.shape)));
     }
     variables.push_back(std::move(v));
   }
@@ -70,7 +71,7 @@ TEST(ParseOptimizer, KeepsWhatIsGivenAndKnowsDefaults) {
 
 TEST(ParseOptimizer, SuggestsTheNearest) {
   EXPECT_THAT(ErrorOf("adma"), HasSubstr("did you mean 'adam'?"));
-  EXPECT_THAT(ErrorOf("lion"), HasSubstr("valid: adagrad, adam, adamw, momentum, nesterov, sgd"));
+  EXPECT_THAT(ErrorOf("tiger"), HasSubstr("valid: adadelta, adafactor, adagrad, adam, adamax, "));
   EXPECT_THAT(ErrorOf("adam:wieght_decay=1"), HasSubstr("did you mean 'weight_decay'?"));
   EXPECT_THAT(ErrorOf("sgd:beta1=0.9"), HasSubstr("unknown option of optimizer 'sgd' 'beta1'"));
 }
@@ -88,13 +89,46 @@ TEST(ParseOptimizer, RefusesBadValues) {
   EXPECT_DOUBLE_EQ(OptionOf(Parsed("sgd:lr=0"), "lr"), 0);
 }
 
+TEST(ParseOptimizer, TakesListsAndWords) {
+  const OptimizerSpec adam = Parsed("adam:betas=0.5/0.75");
+  EXPECT_DOUBLE_EQ(OptionOf(adam, "beta1"), 0.5);
+  EXPECT_DOUBLE_EQ(OptionOf(adam, "beta2"), 0.75);
+  EXPECT_DOUBLE_EQ(OptionOf(Parsed("muon:adjust_lr_fn=match_rms_adamw"), "adjust_lr_fn"), 1);
+  EXPECT_DOUBLE_EQ(OptionOf(Parsed("muon"), "nesterov"), 1);
+  EXPECT_THAT(ErrorOf("adam:betas=0.5"), HasSubstr("2 numbers with '/' between them"));
+  EXPECT_THAT(ErrorOf("adam:betas=0.5/0.9,beta1=0.1"), HasSubstr("which is given too"));
+  EXPECT_THAT(ErrorOf("adam:betas=0.5/1"), HasSubstr("'beta2' has to be a number in [0, 1)"));
+  EXPECT_THAT(ErrorOf("muon:adjust_lr_fn=1"), HasSubstr("one of original, match_rms_adamw"));
+  EXPECT_THAT(ErrorOf("rprop:step_sizes=2/1"), HasSubstr("step_size1 is the shortest step"));
+  EXPECT_THAT(ErrorOf("adamw:amsgrad=1,epsilon=1e-6"), HasSubstr("takes eps, not epsilon"));
+}
+
+TEST(States, MayHaveShapesOfTheirOwn) {
+  const std::vector<StateTensor> matrix = States(Parsed("adafactor"), {4, 2, 3});
+  ASSERT_EQ(matrix.size(), 2u);
+  EXPECT_EQ(*matrix[0].shape, Shape({4, 2, 1}));
+  EXPECT_EQ(*matrix[1].shape, Shape({4, 1, 3}));
+  EXPECT_EQ(States(Parsed("adafactor"), {3}).size(), 1u);
+  EXPECT_EQ(States(Parsed("muon"), {4, 2}).size(), 1u);
+  EXPECT_EQ(States(Parsed("muon"), {4}).size(), 2u);
+  EXPECT_EQ(*States(Parsed("nadam"), {4})[2].shape, Shape({}));
+}
+
+TEST(BuildUpdate, MaximizeTurnsEveryGradient) {
+  for (const std::string& name : OptimizerNames()) {
+    const Update update = Build((name + ":maximize=1").c_str());
+    ASSERT_TRUE(update.status.ok()) << update.status;
+    EXPECT_TRUE(update.graph.nodes[0].Is("Neg")) << name;
+  }
+}
+
 TEST(States, ArePerOptimizer) {
-  EXPECT_THAT(States(Parsed("sgd")), IsEmpty());
-  ASSERT_EQ(States(Parsed("sgd:momentum=0.9")).size(), 1u);
-  EXPECT_EQ(States(Parsed("momentum"))[0].suffix, "__momentum");
-  EXPECT_EQ(States(Parsed("adagrad:initial_accumulator=0.1"))[0].initial, 0.1);
-  ASSERT_EQ(States(Parsed("adamw")).size(), 2u);
-  EXPECT_EQ(States(Parsed("adam"))[1].suffix, "__second_moment");
+  EXPECT_THAT(States(Parsed("sgd"), {2, 3}), IsEmpty());
+  ASSERT_EQ(States(Parsed("sgd:momentum=0.9"), {2, 3}).size(), 1u);
+  EXPECT_EQ(States(Parsed("momentum"), {2, 3})[0].suffix, "__momentum");
+  EXPECT_EQ(States(Parsed("adagrad:initial_accumulator_value=0.1"), {2, 3})[0].initial, 0.1);
+  ASSERT_EQ(States(Parsed("adamw"), {2, 3}).size(), 2u);
+  EXPECT_EQ(States(Parsed("adam"), {2, 3})[1].suffix, "__second_moment");
 }
 
 TEST(FirstStep, IsOneWhereBiasIsCorrected) {

@@ -42,13 +42,26 @@ TEST(ParseSchedule, ReadsOptions) {
 
 TEST(ParseSchedule, RefusesWhatCannotWork) {
   EXPECT_THAT(ErrorOf("cosin"), HasSubstr("did you mean 'cosine'?"));
-  EXPECT_THAT(ErrorOf("poly"), HasSubstr("valid: constant, cosine, linear, step"));
+  EXPECT_THAT(ErrorOf("wave"), HasSubstr("valid: constant, cosine, cosine_restarts, exponential"));
   EXPECT_THAT(ErrorOf("cosine:totals=5"), HasSubstr("did you mean 'total'?"));
   EXPECT_THAT(ErrorOf("cosine:total=0"), HasSubstr("an integer >= 1"));
   EXPECT_THAT(ErrorOf("cosine:total=10,warmup=10"), HasSubstr("greater than warmup"));
   EXPECT_THAT(ErrorOf("linear:warmup=-1,total=10"), HasSubstr("an integer >= 0"));
   EXPECT_THAT(ErrorOf("step"), HasSubstr("needs every=N"));
   EXPECT_THAT(ErrorOf("step:every=5,factor=0"), HasSubstr("a number in (0, 1]"));
+}
+
+TEST(ParseSchedule, TakesListsAndPyTorchsNames) {
+  const absl::StatusOr<ScheduleSpec> spec = ParseSchedule("multistep:milestones=4/9,gamma=0.5");
+  ASSERT_TRUE(spec.ok()) << spec.status();
+  EXPECT_THAT(spec->lists.at("at"), testing::ElementsAre(4, 9));
+  EXPECT_EQ(spec->options.at("factor"), 0.5);
+  EXPECT_THAT(ErrorOf("multistep"), HasSubstr("needs at=N/N/..."));
+  EXPECT_THAT(ErrorOf("multistep:at=4/x"), HasSubstr("an integer >= 0"));
+  EXPECT_THAT(ErrorOf("step:every=5,step_size=6"), HasSubstr("'step_size' is 'every'"));
+  EXPECT_THAT(ErrorOf("exponential"), HasSubstr("needs gamma=N"));
+  EXPECT_THAT(ErrorOf("cosine_restarts"), HasSubstr("needs period=N"));
+  EXPECT_THAT(ErrorOf("onecycle:total=5,anneal_strategy=poly"), HasSubstr("one of cos, linear"));
 }
 
 TEST(BuildSchedule, ConstantIsAConstant) {

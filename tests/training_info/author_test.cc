@@ -121,7 +121,7 @@ TEST(MakeTrainable, MatchesPatterns) {
 }
 
 TEST(MakeTrainable, BothGradientFormsAgree) {
-  for (const char* optimizer : {"sgd", "adamw", "adam", "momentum", "nesterov", "adagrad"}) {
+  for (const std::string& optimizer : OptimizerNames()) {
     AuthorOptions options;
     options.optimizer = {optimizer, {}};
     options.clip_norm = 1;
@@ -304,7 +304,7 @@ TEST(MakeTrainable, RefusesWhatCannotBeTrained) {
   const std::pair<const char*, const char*> cases[] = {
       {"m (float[N, 2] x) => (int64[N] y) <float[2, 2] W = {1, 2, 3, 4}> { h = MatMul(x, W) y = "
        "ArgMax <axis = 1, keepdims = 0> (h) }",
-       "a loss needs a float output (choose another with --output)"},
+       "a loss needs a float output (choose another with --train-output"},
       {"m (float[N, 2] x) => (float[N, 2] y) { y = Relu(x) }",
        "depends on no float initializer: there is nothing to train"},
       {"m (float[N, 2] x) => (float[N, 2] y) <int64[2] i = {1, 0}> { y = Gather <axis = 1> (x, i) "

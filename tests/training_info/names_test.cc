@@ -215,8 +215,8 @@ TEST(Names, CopiesRenameWhatBodiesCapture) {
                                      else_branch = e2 () => (float[2] q2) { q2 = Identity(x) }>
                        }>
          })");
-  const TrainingForward forward = CopyForward(graph, "y");
-  ASSERT_EQ(forward.output, "y__train");
+  const TrainingForward forward = CopyForward(graph, {"y"});
+  ASSERT_THAT(forward.outputs, ElementsAre("y__train"));
   const Node& copy = forward.nodes.back();
   ASSERT_TRUE(copy.Is("If"));
   EXPECT_THAT(AllInputs(copy), UnorderedElementsAre("c", "d__train", "c", "x", "d__train"));

@@ -36,7 +36,7 @@ Graph GraphOf(const std::string& text) { return InferenceGraph(TextModel(text)).
 
 std::map<std::string, std::string> Decisions(const Graph& graph) {
   std::map<std::string, std::string> result;
-  for (const WeightDecision& d : DecideWeights(graph, graph.outputs[0].name))
+  for (const WeightDecision& d : DecideWeights(graph, {graph.outputs[0].name}))
     result[d.name] = (d.trains ? "+ " : "- ") + d.reason;
   return result;
 }

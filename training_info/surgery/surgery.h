@@ -16,17 +16,24 @@ namespace onward {
 
 // --- training-mode forward (training_forward.cc)
 
-// Whether a node on the way to `output` behaves differently in training.
-bool NeedsTrainingForward(const Graph& graph, const std::string& output);
+// What changes in training. Frozen statistics are those of inference, and stay.
+struct TrainingModes {
+  bool freeze_statistics = false;
+};
+
+// Whether a node on the way to `outputs` behaves differently in training.
+bool NeedsTrainingForward(const Graph& graph, const std::vector<std::string>& outputs,
+                          const TrainingModes& modes = {});
 
 struct TrainingForward {
-  std::vector<Node> nodes;          // a copy of the nodes that `output` needs
-  std::string output;               // its name in the copy
+  std::vector<Node> nodes;           // a copy of the nodes that `outputs` need
+  std::vector<std::string> outputs;  // their names in the copy
   std::vector<Binding> statistics;  // running statistics to write back
 };
 // BatchNormalization in training mode, Dropout switched on; values that no such
 // node influences are read from the inference graph instead of copied.
-TrainingForward CopyForward(const Graph& graph, const std::string& output);
+TrainingForward CopyForward(const Graph& graph, const std::vector<std::string>& outputs,
+                            const TrainingModes& modes = {});
 
 // --- constants (lift_constants.cc)
 

@@ -13,6 +13,10 @@ namespace {
 bool IsNormalization(const Node& node) {
   return node.Is("BatchNormalization") && node.Int("training_mode", 0) == 0;
 }
+// Whether it takes the statistics of the batch, and keeps them.
+bool Learns(const Node& node, const TrainingModes& modes) {
+  return IsNormalization(node) && !modes.freeze_statistics;
+}
 bool IsDropout(const Node& node) { return node.Is("Dropout"); }
 
 // Whether a body of the node drops, at any depth.
@@ -42,21 +46,23 @@ void TrainDropout(const std::string& flag, Node* node) {
       .IgnoreError();
 }
 
-Graph Needed(const Graph& graph, const std::string& output) {
+Graph Needed(const Graph& graph, const std::vector<std::string>& outputs) {
   Graph part = graph;
-  Prune(&part, {output});
+  Prune(&part, outputs);
   return part;
 }
 
 }  // namespace
 
-bool NeedsTrainingForward(const Graph& graph, const std::string& output) {
-  const Graph part = Needed(graph, output);
+bool NeedsTrainingForward(const Graph& graph, const std::vector<std::string>& outputs,
+                          const TrainingModes& modes) {
+  const Graph part = Needed(graph, outputs);
   return std::any_of(part.nodes.begin(), part.nodes.end(),
-                     [](const Node& n) { return IsNormalization(n) || Drops(n); });
+                     [&](const Node& n) { return Learns(n, modes) || Drops(n); });
 }
 
-TrainingForward CopyForward(const Graph& graph, const std::string& output) {
+TrainingForward CopyForward(const Graph& graph, const std::vector<std::string>& outputs,
+                            const TrainingModes& modes) {
   TrainingForward forward;
   NameScope names(graph);
   Renaming renamed;
@@ -64,8 +70,8 @@ TrainingForward CopyForward(const Graph& graph, const std::string& output) {
     return names.Unique(absl::StrCat(v, "__train"));
   };
   std::string training_flag;
-  for (const Node& node : Needed(graph, output).nodes) {
-    const bool changes = IsNormalization(node) || Drops(node);
+  for (const Node& node : Needed(graph, outputs).nodes) {
+    const bool changes = Learns(node, modes) || Drops(node);
     const std::vector<std::string> reads = AllInputs(node);
     const bool reads_changed = std::any_of(
         reads.begin(), reads.end(), [&](const std::string& v) { return renamed.contains(v); });
@@ -76,7 +82,7 @@ TrainingForward CopyForward(const Graph& graph, const std::string& output) {
     for (std::string& v : copy.outputs) {
       if (!v.empty()) v = renamed[v] = in_training(v);
     }
-    if (IsNormalization(node)) {
+    if (Learns(node, modes)) {
       copy.attributes["training_mode"] = 1;
       copy.outputs.resize(3);
       for (int i = 1; i <= 2; ++i) {
@@ -99,7 +105,7 @@ TrainingForward CopyForward(const Graph& graph, const std::string& output) {
     }
     forward.nodes.push_back(std::move(copy));
   }
-  forward.output = Renamed(renamed, output);
+  for (const std::string& output : outputs) forward.outputs.push_back(Renamed(renamed, output));
   return forward;
 }
 

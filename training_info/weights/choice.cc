@@ -9,13 +9,13 @@
 
 namespace onward {
 
-bool WeightChoice::Prepare(const std::string& output, Graph* graph) {
+bool WeightChoice::Prepare(const std::vector<std::string>& outputs, Graph* graph) {
   if (LiftFromBodies(graph)) {
     notes_.push_back("moved float constants out of the bodies of If, Loop and Scan");
   }
   std::set<std::string> constants;
   std::vector<std::string> names;
-  for (const WeightDecision& d : DecideWeights(*graph, output)) {
+  for (const WeightDecision& d : DecideWeights(*graph, outputs)) {
     const bool named = std::find(train_.begin(), train_.end(), d.name) != train_.end();
     if (d.in_constant && (d.trains || named)) constants.insert(d.name);
     if (d.trains || d.is_statistic || d.may_train) names.push_back(d.name);
@@ -29,13 +29,13 @@ bool WeightChoice::Prepare(const std::string& output, Graph* graph) {
         "gave every reader of ", shared.size(), " uniformly filled initializers (", shared.front(),
         shared.size() > 1 ? ", ..." : "", ") a copy of its own: exporters merge equal tensors"));
   }
-  RestoreLayers(output, graph);
+  RestoreLayers(outputs, graph);
   return !notes_.empty();
 }
 
-void WeightChoice::RestoreLayers(const std::string& output, Graph* graph) {
+void WeightChoice::RestoreLayers(const std::vector<std::string>& outputs, Graph* graph) {
   std::vector<std::string> weights, tokens;
-  for (const WeightDecision& d : DecideWeights(*graph, output)) {
+  for (const WeightDecision& d : DecideWeights(*graph, outputs)) {
     if (!d.trains || d.in_constant) continue;
     weights.push_back(d.name);
     // Layers may well hold one number everywhere.
@@ -61,8 +61,6 @@ void WeightChoice::RestoreLayers(const std::string& output, Graph* graph) {
   }
 }
 
-// Whether a pattern means the initializer: by its name, that of the one it was split off, or
-// that of a copy which was tied to it.
 bool WeightChoice::Means(const std::string& pattern, const std::string& name,
                          const Graph& graph) const {
   if (MatchesPattern(name, pattern)) return true;
@@ -84,9 +82,9 @@ std::set<std::string> WeightChoice::Wanted(const std::string& pattern, const Gra
   return weights.empty() ? others : weights;
 }
 
-absl::StatusOr<std::vector<std::string>> WeightChoice::Choose(const std::string& output,
-                                                              const Graph& graph) {
-  decisions_ = DecideWeights(graph, output);
+absl::StatusOr<std::vector<std::string>> WeightChoice::Choose(
+    const std::vector<std::string>& outputs, const Graph& graph) {
+  decisions_ = DecideWeights(graph, outputs);
   std::set<std::string> wanted;
   for (const WeightDecision& d : decisions_) {
     if (train_.empty() && d.trains && !d.in_constant) wanted.insert(d.name);
@@ -105,7 +103,7 @@ absl::StatusOr<std::vector<std::string>> WeightChoice::Choose(const std::string&
     }
     if (!any) return NoMatch(pattern, graph);
   }
-  if (wanted.empty()) return NothingToTrain(output);
+  if (wanted.empty()) return NothingToTrain(outputs);
   std::vector<std::string> trained(wanted.begin(), wanted.end());
   notes_.push_back(WeightSummary(decisions_, trained));
   return trained;
@@ -132,7 +130,8 @@ absl::Status WeightChoice::NoMatch(const std::string& pattern, const Graph& grap
       "' matches no trainable initializer; there are: ", absl::StrJoin(WeightNames(), ", ")));
 }
 
-absl::Status WeightChoice::NothingToTrain(const std::string& output) const {
+absl::Status WeightChoice::NothingToTrain(const std::vector<std::string>& outputs) const {
+  const std::string output = absl::StrJoin(outputs, "', '");
   if (!WeightNames().empty()) {
     return absl::InvalidArgumentError(
         "every trainable initializer is frozen: there is nothing to train");

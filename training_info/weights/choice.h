@@ -21,21 +21,26 @@ class WeightChoice {
 
   // Brings what trains into a form that can be bound: initializers, one for each weight of
   // the network that was exported. Whether the graph had to be changed.
-  bool Prepare(const std::string& output, Graph* graph);
+  bool Prepare(const std::vector<std::string>& outputs, Graph* graph);
 
   // The initializers that learn, of the prepared graph.
-  absl::StatusOr<std::vector<std::string>> Choose(const std::string& output, const Graph& graph);
+  absl::StatusOr<std::vector<std::string>> Choose(const std::vector<std::string>& outputs,
+                                                  const Graph& graph);
+
+  // Whether a pattern means the initializer: by its name, that of the one it was split off,
+  // or that of a copy which was tied to it.
+  bool Means(const std::string& pattern, const std::string& name, const Graph& graph) const;
+  // Says that a pattern means no weight, and which there are.
+  absl::Status NoMatch(const std::string& pattern, const Graph& graph) const;
 
   const std::vector<WeightDecision>& decisions() const { return decisions_; }
   const std::vector<std::string>& notes() const { return notes_; }  // what was done, in sentences
 
  private:
-  void RestoreLayers(const std::string& output, Graph* graph);
-  bool Means(const std::string& pattern, const std::string& name, const Graph& graph) const;
+  void RestoreLayers(const std::vector<std::string>& outputs, Graph* graph);
   std::set<std::string> Wanted(const std::string& pattern, const Graph& graph) const;
   std::vector<std::string> WeightNames() const;
-  absl::Status NoMatch(const std::string& pattern, const Graph& graph) const;
-  absl::Status NothingToTrain(const std::string& output) const;
+  absl::Status NothingToTrain(const std::vector<std::string>& outputs) const;
 
   const std::vector<std::string> train_, freeze_;
   std::vector<WeightDecision> decisions_;

@@ -29,8 +29,8 @@ struct Candidate {
 
 class Decider {
  public:
-  Decider(const Graph& graph, const std::string& output) : graph_(graph) {
-    Prune(&graph_, {output});
+  Decider(const Graph& graph, const std::vector<std::string>& outputs) : graph_(graph) {
+    Prune(&graph_, outputs);
   }
 
   std::vector<WeightDecision> Run() {
@@ -169,8 +169,9 @@ bool IsParameter(const Graph& graph, const std::string& name) {
   return graph.ValueMetadata(name, kKindKey) == "PARAMETER";
 }
 
-std::vector<WeightDecision> DecideWeights(const Graph& graph, const std::string& output) {
-  return Decider(graph, output).Run();
+std::vector<WeightDecision> DecideWeights(const Graph& graph,
+                                          const std::vector<std::string>& outputs) {
+  return Decider(graph, outputs).Run();
 }
 
 std::vector<std::string> RunningStatistics(const Graph& graph) {

@@ -26,9 +26,10 @@ struct WeightDecision {
   bool is_statistic = false;   // a running mean or variance: nodes update it, no gradient does
 };
 
-// One decision for each float constant that `output` depends on, by name. Types of values
+// One decision for each float constant that `outputs` depend on, by name. Types of values
 // help (InferTypes), but are not needed.
-std::vector<WeightDecision> DecideWeights(const Graph& graph, const std::string& output);
+std::vector<WeightDecision> DecideWeights(const Graph& graph,
+                                          const std::vector<std::string>& outputs);
 
 // Whether the exporter calls the value a parameter.
 bool IsParameter(const Graph& graph, const std::string& name);
