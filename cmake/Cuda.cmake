@@ -38,9 +38,14 @@ if(NOT ONWARD_CUDA_FOUND AND PROJECT_IS_TOP_LEVEL)
   message(STATUS "CUDA and its emulator are skipped (ONWARD_CUDA=${ONWARD_CUDA}, not found: ${missing})")
 endif()
 
-# Has g++ compile these .cu files of the current folder, for the emulator.
+# Has g++ compile these .cu files of the current folder, for the emulator. They report their accesses to it as they would
+# to the thread sanitizer, whose library is not linked; the address sanitizer does not go with that.
 function(onward_emulated_sources)
-  set_source_files_properties(${ARGN} PROPERTIES LANGUAGE CXX SKIP_PRECOMPILE_HEADERS ON COMPILE_OPTIONS -Wno-unknown-pragmas)
+  set(options -Wno-unknown-pragmas)
+  if(NOT ONWARD_SANITIZE)
+    list(APPEND options -fsanitize=thread)
+  endif()
+  set_source_files_properties(${ARGN} PROPERTIES LANGUAGE CXX SKIP_PRECOMPILE_HEADERS ON COMPILE_OPTIONS "${options}")
 endfunction()
 
 # What the plugins of the CUDA device have in common: the rooms below the runtime inside, one visible function.

@@ -14,6 +14,8 @@
 //  - Every thread of a block reaches every __syncthreads(), at the same line: no return before one.
 //    Warp functions are the _sync ones and their mask names lanes that all get there; nothing else
 //    orders the lanes of a warp. Values from lanes outside the mask are garbage.
+//  - What several threads change is changed and read by atomics, even if all write the same value;
+//    emulated kernels are checked for races.
 //  - No order between blocks, no waiting for another block. Sums over blocks take a second launch,
 //    or atomics where a nondeterministic order is allowed.
 //  - Arithmetic in float (or double): __half and __nv_bfloat16 are converted on reading and

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What tests tell the emulator and ask of it. C linkage: the emulator may live in a library opened
 // at run time, where these are found by name. The environment sets the same at the start:
-// ONWARD_EMU_SEED, ONWARD_EMU_STRICT=1, ONWARD_EMU_DEVICES, ONWARD_EMU_MEMORY (bytes per device)
+// ONWARD_EMU_SEED, ONWARD_EMU_STRICT, ONWARD_EMU_DEVICES, ONWARD_EMU_MEMORY (bytes per device)
 // and ONWARD_EMU_FAIL=kind:k.
 #pragma once
 
@@ -33,12 +33,14 @@ struct OnwardEmuCounters {
   int64_t host_to_device, device_to_host, device_to_device;  // copies made
   int64_t host_to_device_bytes, device_to_host_bytes, device_to_device_bytes;
   int64_t waits;  // calls that made the host wait
+  int64_t races;  // accesses without a barrier between them, found while a barrier was taken away
 };
 
 // 0: everything runs as late and in as plain an order as it can. Otherwise threads, warps, blocks
 // and streams are interleaved at random.
 ONWARD_EMU_API void OnwardEmuSeed(uint64_t seed);
-// After every kernel and library call all canaries are checked, so that it is named.
+// 1: after every kernel and library call all canaries are checked, so that it is named. 2: also
+// every access of a kernel is checked, for being to memory it may touch and for races (slow).
 ONWARD_EMU_API void OnwardEmuStrict(int strict);
 // The k-th call of the kind from now on fails, once (k = 1 is the next one); k = 0 takes it back.
 ONWARD_EMU_API void OnwardEmuFailCall(OnwardEmuKind kind, int64_t k);
@@ -55,5 +57,6 @@ ONWARD_EMU_API void OnwardEmuReset();
 ONWARD_EMU_API int OnwardEmuBarrierSites();
 ONWARD_EMU_API const char* OnwardEmuBarrierFile(int index);
 ONWARD_EMU_API int OnwardEmuBarrierLine(int index);
-// That barrier does nothing from now on, as if the line were removed; -1: all work again.
+// That barrier does nothing from now on, as if the line were removed; -1: all work again. Meanwhile
+// races do not end the program, but are counted.
 ONWARD_EMU_API void OnwardEmuSkipBarrier(int index);

@@ -9,7 +9,7 @@
 
 #include <cstdint>
 #include <cstring>
-#include <functional>
+#include <memory>
 #include <tuple>
 #include <type_traits>
 #include <vector>
@@ -48,11 +48,26 @@ struct KernelCall {
   dim3 block;
   size_t shared_bytes;
   cudaStream_t stream;
+  // What one thread does, with the arguments as they are kept.
+  void (*run)(const void* kept);
+  std::shared_ptr<const void> kept;
+  size_t kept_bytes;
 };
 
 // Checks the call as the driver would, and queues it.
-cudaError_t Submit(const KernelCall& call, const std::vector<Argument>& arguments,
-                   std::function<void()> thread);
+cudaError_t Submit(const KernelCall& call, const std::vector<Argument>& arguments);
+
+// A kernel with its arguments.
+template <class... P>
+struct Bound {
+  void (*kernel)(P...);
+  std::tuple<P...> arguments;
+
+  static void Run(const void* kept) {
+    const auto* bound = static_cast<const Bound*>(kept);
+    std::apply(bound->kernel, bound->arguments);
+  }
+};
 
 template <class... P>
 cudaError_t Launch(void (*kernel)(P...), dim3 grid, dim3 block, size_t shared_bytes,
@@ -60,8 +75,10 @@ cudaError_t Launch(void (*kernel)(P...), dim3 grid, dim3 block, size_t shared_by
   // What is between the members of a struct may look like a pointer.
   (__builtin_clear_padding(&args), ...);
   const std::vector<Argument> arguments = {{std::is_pointer_v<P>, &args, sizeof(P)}...};
-  return Submit({reinterpret_cast<const void*>(kernel), grid, block, shared_bytes, stream},
-                arguments, [kernel, ... args = args] { kernel(args...); });
+  const auto bound = std::make_shared<const Bound<P...>>(Bound<P...>{kernel, {args...}});
+  return Submit({reinterpret_cast<const void*>(kernel), grid, block, shared_bytes, stream,
+                 Bound<P...>::Run, bound, sizeof *bound},
+                arguments);
 }
 
 }  // namespace onward::cuda_emu

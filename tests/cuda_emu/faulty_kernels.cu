@@ -81,6 +81,17 @@ __global__ void HalfShuffleKernel(float* x) {
 
 __global__ void MaskKernel(float* x) { x[threadIdx.x] = __shfl_sync(0xffffu, 1.0f, 0); }
 
+__global__ void ReadThroughKernel(const float* const* pointer, float* out) { *out = **pointer; }
+
+__global__ void AllBlocksKernel(float* out) {
+  if (threadIdx.x == 0) *out = static_cast<float>(blockIdx.x);
+}
+
+__global__ void EarlyKernel(int* sum, int* out) {
+  atomicAdd(sum, 1);
+  out[threadIdx.x] = *sum;
+}
+
 __global__ void UnwrittenKernel(float* out) {
   __shared__ float left[kThreads];
   if (threadIdx.x == 0) out[blockIdx.x] = left[5];
@@ -132,6 +143,15 @@ cudaError_t ShuffleInHalfTheWarp(float* x, cudaStream_t stream) {
 }
 cudaError_t ShuffleOutsideItsMask(float* x, cudaStream_t stream) {
   return Launch(MaskKernel, {1, 32}, stream, x);
+}
+cudaError_t ReadThrough(const float* const* pointer, float* out, cudaStream_t stream) {
+  return Launch(ReadThroughKernel, {1, 1}, stream, pointer, out);
+}
+cudaError_t WriteFromAllBlocks(float* out, int blocks, cudaStream_t stream) {
+  return Launch(AllBlocksKernel, {dim3(blocks), kThreads}, stream, out);
+}
+cudaError_t ReadSumTooEarly(int* sum, int* out, cudaStream_t stream) {
+  return Launch(EarlyKernel, {1, kThreads}, stream, sum, out);
 }
 cudaError_t ReadUnwrittenShared(float* out, int blocks, cudaStream_t stream) {
   return Launch(UnwrittenKernel, {dim3(blocks), kThreads}, stream, out);

@@ -31,6 +31,13 @@ cudaError_t BarriersOfDifferentLines(float* x, cudaStream_t stream);
 cudaError_t ShuffleInHalfTheWarp(float* x, cudaStream_t stream);
 cudaError_t ShuffleOutsideItsMask(float* x, cudaStream_t stream);
 
+// *out = **pointer, where nothing was told of the inner pointer.
+cudaError_t ReadThrough(const float* const* pointer, float* out, cudaStream_t stream);
+// Every block writes to the same place.
+cudaError_t WriteFromAllBlocks(float* out, int blocks, cudaStream_t stream);
+// Adds up by atomics, and reads the sum before the others have added.
+cudaError_t ReadSumTooEarly(int* sum, int* out, cudaStream_t stream);
+
 // out[block] = what the block finds in shared memory that it never wrote.
 cudaError_t ReadUnwrittenShared(float* out, int blocks, cudaStream_t stream);
 // Writes one float past its dynamic shared memory.

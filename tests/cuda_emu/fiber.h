@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stacks that the scheduler switches between, known to the sanitizers where these are there.
+// Stacks that the scheduler switches between, known to the address sanitizer where it is there.
 #pragma once
 
 #include <boost/context/detail/fcontext.hpp>
 #include <cstddef>
+
+#include "tests/cuda_emu/access_check.h"
 
 namespace onward::cuda_emu {
 
@@ -22,17 +24,14 @@ class Fiber {
   // Called in the running fiber.
   static void Suspend();
 
+  Bytes stack() const;
+
  private:
   static void Enter(boost::context::detail::transfer_t transfer);
 
   char* stack_;  // its lowest page faults
   boost::context::detail::fcontext_t context_ = nullptr;
-  void* race_fiber_ = nullptr;
   void* fake_stack_ = nullptr;
 };
-
-// What the race detector of -fsanitize=thread is told; nothing without it.
-void RaceRelease(void* object);
-void RaceAcquire(void* object);
 
 }  // namespace onward::cuda_emu

@@ -168,6 +168,13 @@ TEST_F(KernelFaultsTest, BarriersCanBeTakenAway) {
     ++found;
     OnwardEmuSkipBarrier(site);
     EXPECT_EQ(WrongSeeds(right), kSeeds) << file << ":" << OnwardEmuBarrierLine(site);
+    if (!AccessesAreChecked()) continue;
+    OnwardEmuSeed(0);
+    OnwardEmuStrict(2);
+    right();
+    OnwardEmuStrict(0);
+    EXPECT_GT(Counters().races, 0) << file << ":" << OnwardEmuBarrierLine(site);
+    OnwardEmuClearCounters();
   }
   EXPECT_EQ(found, 2);
   OnwardEmuSkipBarrier(-1);

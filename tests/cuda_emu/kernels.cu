@@ -74,7 +74,7 @@ __global__ void VotesKernel(int n, const int* x, Votes* votes) {
   if (i < n) {
     atomicMax(&votes->max, value);
     atomicMin(&votes->min, value);
-    int seen = votes->swapped;
+    int seen = atomicAdd(&votes->swapped, 0);
     for (int before = -1; before != seen;) {
       before = seen;
       seen = atomicCAS(&votes->swapped, before, before + value);

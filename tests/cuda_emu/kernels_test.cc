@@ -18,7 +18,7 @@ class KernelsTest : public EmulatorTest, public testing::WithParamInterface<int>
   void SetUp() override {
     EmulatorTest::SetUp();
     OnwardEmuSeed(GetParam());
-    OnwardEmuStrict(1);
+    OnwardEmuStrict(2);
   }
 };
 

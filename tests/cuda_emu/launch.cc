@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <map>
-#include <utility>
 
 #include "tests/cuda_emu/device.h"
 #include "tests/cuda_emu/memory.h"
@@ -120,8 +119,7 @@ void RunOnDevice(const std::string& name, const std::function<void()>& work) {
   state.running.clear();
 }
 
-cudaError_t Submit(const KernelCall& call, const std::vector<Argument>& arguments,
-                   std::function<void()> thread) {
+cudaError_t Submit(const KernelCall& call, const std::vector<Argument>& arguments) {
   Entry entry;
   if (const cudaError_t sticky = Record(cudaSuccess)) return sticky;
   if (ShallFail(kOnwardEmuLaunch)) return Record(cudaErrorLaunchOutOfResources);
@@ -130,11 +128,11 @@ cudaError_t Submit(const KernelCall& call, const std::vector<Argument>& argument
   if (stream->device != CurrentDevice()) return Record(cudaErrorInvalidResourceHandle);
   if (const cudaError_t error = CheckGeometry(call)) return Record(error);
   const std::vector<const void*> pointers = CheckArguments(call, arguments, stream->device);
-  return Record(Enqueue(stream, [call, pointers, thread = std::move(thread)] {
+  return Record(Enqueue(stream, [call, pointers] {
     CheckStillThere(call, pointers);
     RunOnDevice(KernelName(call.kernel), [&] {
       ++GetState().counters.launches;
-      RunKernel(call.kernel, call.grid, call.block, call.shared_bytes, thread);
+      RunKernel(call);
     });
   }));
 }

@@ -106,6 +106,7 @@ class Arena {
   }
 
   size_t used() const { return used_; }
+  const void* base() const { return base_; }
 
  private:
   void Check(const Allocation& allocation, const char* when) const {
@@ -197,6 +198,8 @@ bool IsInside(const void* address, size_t bytes) {
 }
 
 size_t UsedBytes(int device) { return ArenaOf(device).used(); }
+
+std::pair<const void*, size_t> AddressesOf(int device) { return {ArenaOf(device).base(), kRange}; }
 
 void OpenMemory(int device) {
   for (int i = 0; i < kMaxDevices; ++i) {

@@ -6,6 +6,7 @@
 #include <cuda_runtime_api.h>
 
 #include <cstddef>
+#include <utility>
 
 namespace onward::cuda_emu {
 
@@ -32,6 +33,8 @@ const Allocation* FindAllocation(const void* address);
 int DeviceOf(const void* address);
 bool IsInside(const void* address, size_t bytes);  // of an allocation that is not retired
 size_t UsedBytes(int device);
+// All addresses the device has.
+std::pair<const void*, size_t> AddressesOf(int device);
 
 // Lets this thread touch the memory of one device (kAllDevices: of all), and no other's.
 inline constexpr int kAllDevices = -1;

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/cuda_emu/access_check.h"
 #include "tests/cuda_emu/control.h"
 #include "tests/cuda_emu/device.h"
 #include "tests/cuda_emu/fiber.h"
@@ -33,7 +34,8 @@ struct Thread {
   unsigned id;
   Fiber* fiber = nullptr;
   bool done = false;
-  int result = 0;  // of the barrier it waits at
+  int result = 0;         // of the barrier it waits at
+  unsigned meetings = 0;  // that its warp had when it was last in one
 };
 
 // Lanes that meet in one warp function.
@@ -53,7 +55,7 @@ struct Meeting {
 
 struct Warp {
   std::vector<Meeting> meetings;
-  char order;  // what its lanes release and acquire
+  unsigned completed = 0;
 };
 
 struct BarrierSite {
@@ -90,14 +92,14 @@ std::string Text(const uint3& index) {
 
 class Block {
  public:
-  void Run(const void* kernel, size_t shared_bytes, const std::function<void()>& thread);
+  void Run(const KernelCall& call);
   int Barrier(Vote vote, int predicate, const Site& site);
   void Exchange(WarpKind kind, unsigned mask, int source, const void* in, void* out, size_t bytes,
                 const Site& site);
   void* dynamic_shared() const { return shared_.dynamic(); }
   int lane() const { return static_cast<int>(current_->id % kLanes); }
   bool running() const { return current_ != nullptr; }
-  const void* kernel() const { return kernel_; }
+  const void* kernel() const { return call_->kernel; }
 
  private:
   static void RunThreads();
@@ -105,12 +107,11 @@ class Block {
   void Go(Thread* thread);
   void Wait();
   void ReleaseBarrier();
-  void Complete(const Meeting& meeting);
+  void Complete(const Meeting& meeting, Warp& warp);
   [[noreturn]] void Deadlock();
-  const char* name() const { return KernelName(kernel_).c_str(); }
+  const char* name() const { return KernelName(call_->kernel).c_str(); }
 
-  const void* kernel_ = nullptr;
-  const std::function<void()>* body_ = nullptr;
+  const KernelCall* call_ = nullptr;
   SharedMemory shared_;
   std::vector<Thread> threads_;
   std::vector<unsigned> order_;
@@ -126,7 +127,6 @@ class Block {
   Thread* current_ = nullptr;
   bool shuffles_ = false;
   std::mt19937_64 random_;
-  char start_ = 0, barrier_ = 0, end_ = 0;  // what threads release and acquire
 };
 
 thread_local std::unique_ptr<Block> running_block;
@@ -140,9 +140,7 @@ void Block::RunThreads() {
       Fiber* fiber = block.fiber_;
       thread->fiber = fiber;
       block.Go(thread);
-      RaceAcquire(&block.start_);
-      (*block.body_)();
-      RaceRelease(&block.end_);
+      block.call_->run(block.call_->kept.get());
       thread->done = true;
       ++block.done_;
       if (!block.at_barrier_.empty()) {
@@ -159,6 +157,7 @@ void Block::RunThreads() {
 void Block::Go(Thread* thread) {
   current_ = thread;
   threadIdx = thread->index;
+  SetCheckedThread(thread->id, thread->meetings, thread->fiber->stack());
 }
 
 void Block::Wait() {
@@ -171,9 +170,9 @@ void Block::Wait() {
 void Block::RunBlock() {
   begun_ = done_ = 0;
   for (Thread& thread : threads_) thread.done = false;
+  BeginCheckedBlock();
   if (shuffles_) std::shuffle(order_.begin(), order_.end(), random_);
   shared_.BeginBlock();
-  RaceRelease(&start_);
   while (done_ < threads_.size()) {
     const bool more = begun_ < threads_.size();
     if (more && (ready_.empty() || !shuffles_ || (random_() & 1) != 0)) {
@@ -193,13 +192,11 @@ void Block::RunBlock() {
       Deadlock();
     }
   }
-  RaceAcquire(&end_);
   shared_.EndBlock();
 }
 
-void Block::Run(const void* kernel, size_t shared_bytes, const std::function<void()>& thread) {
-  kernel_ = kernel;
-  body_ = &thread;
+void Block::Run(const KernelCall& call) {
+  call_ = &call;
   const dim3 size = blockDim;
   const size_t count = size_t{size.x} * size.y * size.z;
   threads_.assign(count, {});
@@ -216,13 +213,19 @@ void Block::Run(const void* kernel, size_t shared_bytes, const std::function<voi
   std::vector<size_t> blocks(size_t{gridDim.x} * gridDim.y * gridDim.z);
   std::iota(blocks.begin(), blocks.end(), size_t{0});
   if (shuffles_) std::shuffle(blocks.begin(), blocks.end(), random_);
-  shared_.BeginLaunch(kernel, shared_bytes);
+  shared_.BeginLaunch(call.kernel, call.shared_bytes);
+  BeginCheckedLaunch({call.kernel,
+                      CurrentDevice(),
+                      {call.kept.get(), call.kept_bytes},
+                      {shared_.room().first, shared_.room().second},
+                      {shared_.dynamic(), call.shared_bytes}});
   for (const size_t i : blocks) {
     blockIdx = {static_cast<unsigned>(i % gridDim.x),
                 static_cast<unsigned>(i / gridDim.x % gridDim.y),
                 static_cast<unsigned>(i / gridDim.x / gridDim.y)};
     RunBlock();
   }
+  EndCheckedLaunch();
   current_ = nullptr;
 }
 
@@ -259,7 +262,6 @@ int Block::Barrier(Vote vote, int predicate, const Site& site) {
           Text(barrier_site_).c_str());
   }
   votes_ += predicate != 0;
-  RaceRelease(&barrier_);
   Thread* self = current_;
   at_barrier_.push_back(self);
   if (at_barrier_.size() == threads_.size()) {
@@ -271,7 +273,6 @@ int Block::Barrier(Vote vote, int predicate, const Site& site) {
   } else {
     Wait();
   }
-  RaceAcquire(&barrier_);
   return self->result;
 }
 
@@ -287,6 +288,8 @@ void Block::ReleaseBarrier() {
   }
   at_barrier_.clear();
   if (!shuffles_) std::reverse(ready_.begin(), ready_.end());
+  OrderBlock();
+  Go(current_);
 }
 
 void Block::Exchange(WarpKind kind, unsigned mask, int source, const void* in, void* out,
@@ -318,11 +321,10 @@ void Block::Exchange(WarpKind kind, unsigned mask, int source, const void* in, v
   }
   meeting->arrived |= 1u << lane;
   meeting->lanes[lane] = {in, out, source, current_};
-  RaceRelease(&warp.order);
   if (meeting->arrived == wanted) {
     const Meeting complete = *meeting;
     warp.meetings.erase(meeting);
-    Complete(complete);
+    Complete(complete, warp);
     if (shuffles_) {
       ready_.push_back(current_);
       Wait();
@@ -330,10 +332,10 @@ void Block::Exchange(WarpKind kind, unsigned mask, int source, const void* in, v
   } else {
     Wait();
   }
-  RaceAcquire(&warp.order);
 }
 
-void Block::Complete(const Meeting& meeting) {
+void Block::Complete(const Meeting& meeting, Warp& warp) {
+  ++warp.completed;
   unsigned ballot = 0;
   alignas(8) char values[kLanes][8];
   std::memset(values, 0xff, sizeof values);  // what lanes give that are not there
@@ -352,8 +354,10 @@ void Block::Complete(const Meeting& meeting) {
     if (meeting.kind == WarpKind::kShuffle) {
       std::memcpy(lane.out, values[lane.source & (kLanes - 1)], meeting.bytes);
     }
+    lane.thread->meetings = warp.completed;
     if (lane.thread != current_) ready_.push_back(lane.thread);
   }
+  Go(current_);
 }
 
 }  // namespace
@@ -368,12 +372,13 @@ void WarpExchange(WarpKind kind, unsigned mask, int source, const void* in, void
   running_block->Exchange(kind, mask, source, in, out, bytes, site);
 }
 
-void RunKernel(const void* kernel, dim3 grid, dim3 block, size_t shared_bytes,
-               const std::function<void()>& thread) {
+bool SkipsABarrier() { return skipped_barrier >= 0; }
+
+void RunKernel(const KernelCall& call) {
   if (running_block == nullptr) running_block = std::make_unique<Block>();
-  gridDim = grid;
-  blockDim = block;
-  running_block->Run(kernel, shared_bytes, thread);
+  gridDim = call.grid;
+  blockDim = call.block;
+  running_block->Run(call);
 }
 
 bool InsideKernel() { return running_block != nullptr && running_block->running(); }

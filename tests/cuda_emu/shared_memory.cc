@@ -57,6 +57,8 @@ void SharedMemory::BeginLaunch(const void* kernel, size_t dynamic_bytes) {
   dynamic_ = room_ + kRoom - dynamic_bytes_;
 }
 
+std::pair<const void*, size_t> SharedMemory::room() const { return {room_, kRoom}; }
+
 void SharedMemory::BeginBlock() { std::memset(dynamic_, kPoison, dynamic_bytes_); }
 
 void SharedMemory::EndBlock() {

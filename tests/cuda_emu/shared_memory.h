@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <map>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "tests/cuda_emu/symbols.h"
@@ -26,6 +27,8 @@ class SharedMemory {
   void BeginBlock();
   void EndBlock();
   void* dynamic() const { return dynamic_; }
+  // All that dynamic shared memory may be, of any launch.
+  std::pair<const void*, size_t> room() const;
 
  private:
   // Which static arrays a kernel uses is not told by anything, so the first blocks it runs are

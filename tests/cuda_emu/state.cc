@@ -51,7 +51,7 @@ State::State() { ReadEnvironment(); }
 void State::ReadEnvironment() {
   seed = Number("ONWARD_EMU_SEED", 0);
   random.seed(seed);
-  strict = Number("ONWARD_EMU_STRICT", 0) != 0;
+  strict = static_cast<int>(Number("ONWARD_EMU_STRICT", 0));
   devices = static_cast<int>(std::min<uint64_t>(Number("ONWARD_EMU_DEVICES", 1), kMaxDevices));
   memory = Number("ONWARD_EMU_MEMORY", uint64_t{8} << 30);
   std::fill(std::begin(calls), std::end(calls), 0);
@@ -128,7 +128,7 @@ void OnwardEmuSeed(uint64_t seed) {
 
 void OnwardEmuStrict(int strict) {
   Entry entry;
-  GetState().strict = strict != 0;
+  GetState().strict = strict;
 }
 
 void OnwardEmuFailCall(OnwardEmuKind kind, int64_t k) {

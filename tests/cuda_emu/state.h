@@ -20,7 +20,7 @@ namespace onward::cuda_emu {
 struct State {
   std::recursive_mutex mutex;
   uint64_t seed = 0;
-  bool strict = false;
+  int strict = 0;
   int devices = 1;
   size_t memory = size_t{8} << 30;
   OnwardEmuCounters counters = {};
