@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""operators.py [--build DIR] [--only Conv,Gemm] [--rounds N] [--seconds S] [--threads N]: operator by operator beside onnxruntime.
+"""operators.py [--build DIR] [--only Conv,Gemm] [--rounds N] [--seconds S] [--threads N] [--markdown FILE]: operator by operator beside
+onnxruntime.
 
 Needs Python with onnx and onnxruntime. For each operator of operator_models.py and each size, `onward bench` and onnxruntime take
 turns; the best time of each counts. Small models hold 32 nodes on inputs of their own, joined at the end, so that what a call
@@ -23,6 +24,7 @@ flags.add_argument("--rounds", type=int, default=3)
 flags.add_argument("--seconds", type=float, default=0.2, help="of each measurement")
 flags.add_argument("--threads", type=int, default=os.cpu_count())
 flags.add_argument("--json", default="", help="also write one JSON object per row to this file")
+flags.add_argument("--markdown", default="", help="also write the ratios as a page (docs/operator-speed.md)")
 a = flags.parse_args()
 
 
@@ -81,6 +83,31 @@ def measure(name, size, folder):
     return row
 
 
+def cpu_model():
+    with open("/proc/cpuinfo") as lines:
+        facts = dict(map(str.strip, line.split(":", 1)) for line in lines if ":" in line)
+    wide = "with AVX-512" if "avx512f" in facts["flags"].split() else "with AVX2"
+    return f"{facts['model name']} (family {facts['cpu family']}, model {facts['model']}, {wide})"
+
+
+def write_page(path, rows):
+    ratios = {}
+    for r in rows:
+        ratios.setdefault(r["operator"], {})[r["size"]] = f"{r['ratio']:.2f}" if r["ratio"] else r["note"] or "-"
+    known = [r["ratio"] for r in rows if r["ratio"]]
+    threads = "one thread" if a.threads == 1 else f"{a.threads} threads"
+    lines = ["# Operators beside onnxruntime", "",
+             "Written by `benchmarks/operators.py --threads %d --markdown docs/operator-speed.md`; sizes and attributes are those of" % a.threads,
+             "`benchmarks/operator_models.py`. A ratio is Onward's time for a node divided by onnxruntime's: below 1 Onward is faster.", "",
+             f"Conditions: onnxruntime {onnxruntime.__version__}, {threads}, float32, best time of {a.rounds} rounds of {a.seconds} s in turns, in one run,",
+             f"on {cpu_model()}.", "",
+             f"{sum(r <= 1 for r in known)} of {len(known)} rows take no longer than onnxruntime, {sum(r > SLOW for r in known)} take more than {SLOW} times as long.", "",
+             "| operator | large | small |", "|---|---:|---:|"]
+    lines += [f"| {name} | {by_size.get('large', '-')} | {by_size.get('small', '-')} |" for name, by_size in ratios.items()]
+    with open(path, "w") as page:
+        page.write("\n".join(lines) + "\n")
+
+
 names = [n for n in operator_models.ROWS if not a.only or n in a.only.split(",") or n.split()[0] in a.only.split(",")]
 print(f"onnxruntime {onnxruntime.__version__}, {a.threads} threads, best of {a.rounds} rounds of {a.seconds} s; microseconds per node")
 print(f"{'operator':24}{'size':8}{'onward':>12}{'onnxruntime':>14}{'ratio':>8}")
@@ -101,3 +128,5 @@ slow = sorted((r for r in rows if r["ratio"] and r["ratio"] > SLOW), key=lambda 
 print(f"\n{len(slow)} of {sum(1 for r in rows if r['ratio'])} rows are slower than {SLOW} times onnxruntime")
 for r in slow:
     print(f"  {r['ratio']:6.2f}  {r['operator']} ({r['size']})")
+if a.markdown:
+    write_page(a.markdown, rows)
