@@ -6,6 +6,7 @@
 
 #include "core/base/status.h"
 #include "core/cuda/call.h"
+#include "core/cuda/capture.h"
 #include "core/cuda/finite.h"
 #include "core/cuda/staging.h"
 
@@ -25,7 +26,7 @@ std::optional<FloatFormat> FormatOf(DType dtype) {
 class CudaStream final : public Stream {
  public:
   CudaStream(int device, cudaStream_t stream, int* found)
-      : device_(device), stream_(stream), found_(found), staging_(stream) {}
+      : device_(device), stream_(stream), found_(found), staging_(stream), capture_(stream) {}
 
   ~CudaStream() override {
     cudaSetDevice(device_);
@@ -71,22 +72,18 @@ class CudaStream final : public Stream {
     return host_found_ == 0;
   }
 
-  // What is captured becomes one launch.
   absl::Status Begin() override {
     ONWARD_RETURN_IF_ERROR(Enter());
-    return StatusOf(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal),
-                    "cannot begin a graph");
+    ONWARD_RETURN_IF_ERROR(capture_.Begin());
+    staging_.BeginHold();
+    return absl::OkStatus();
   }
 
   absl::Status End(bool keep) override {
-    ONWARD_RETURN_IF_ERROR(Enter());
-    cudaGraph_t graph = nullptr;
-    cudaError_t error = cudaStreamEndCapture(stream_, &graph);
-    if (error == cudaSuccess && keep) error = LaunchOnce(graph);
-    if (graph != nullptr) cudaGraphDestroy(graph);
-    if (keep) return StatusOf(error, "cannot launch a graph");
-    cudaGetLastError();  // of a capture that is given up
-    return absl::OkStatus();
+    const absl::Status entered = Enter();
+    const absl::Status ended = capture_.End(keep && entered.ok());
+    staging_.EndHold(keep && entered.ok() && ended.ok());
+    return entered.ok() ? ended : entered;
   }
 
   absl::Status Synchronize() override {
@@ -101,14 +98,6 @@ class CudaStream final : public Stream {
   }
 
  private:
-  cudaError_t LaunchOnce(cudaGraph_t graph) const {
-    cudaGraphExec_t ready = nullptr;
-    cudaError_t error = cudaGraphInstantiate(&ready, graph, 0);
-    if (error != cudaSuccess) return error;
-    error = cudaGraphLaunch(ready, stream_);
-    cudaGraphExecDestroy(ready);  // once it has run
-    return error;
-  }
   absl::Status Enter() const { return StatusOf(cudaSetDevice(device_), "cannot use the GPU"); }
 
   int device_;
@@ -116,6 +105,7 @@ class CudaStream final : public Stream {
   int* found_;  // on the device: whether AllFinite met something else
   int host_found_ = 0;
   Staging staging_;
+  Capture capture_;
 };
 
 }  // namespace

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "environment/environment.h"
 #include "tests/cuda/device_checker.h"
 #include "tests/ops/cases.h"
 
@@ -68,6 +69,8 @@ class CudaGradientKernelTest : public testing::TestWithParam<Family> {};
 TEST_P(CudaGradientKernelTest, AgreesWithTheReference) {
   DeviceChecker checker;
   for (const OpCase& c : GetParam().rows()) {
+    // Gradients of what has a body alone have no reference.
+    if (DefaultEnvironment().cpu().kernels().Find(c.op, c.domain) == nullptr) continue;
     // In two types: the kernels are those of the rows above.
     for (const DType dtype : {DType::kFloat, DType::kFloat16}) {
       CheckGradient(c, dtype, checker.AsCheck());
