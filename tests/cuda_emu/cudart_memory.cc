@@ -90,7 +90,7 @@ cudaError_t Copy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
     staged = std::make_shared<std::vector<char>>(bytes_from, bytes_from + bytes);
   }
   return Enqueue(stream, [=] {
-    OpenMemory(kAllDevices);
+    const OpenBytes open_to(to, bytes), open_from(from, bytes);
     std::memcpy(to, staged != nullptr ? staged->data() : from, bytes);
     Count(direction, bytes);
   });
@@ -102,7 +102,7 @@ cudaError_t Fill(void* data, int value, size_t bytes, CUstream_st* stream) {
   if (bytes == 0) return cudaSuccess;
   if (!IsInside(data, bytes) || DeviceOf(data) != stream->device) return cudaErrorInvalidValue;
   return Enqueue(stream, [=] {
-    OpenMemory(DeviceOf(data));
+    const OpenBytes open(data, bytes);
     std::memset(data, value, bytes);
   });
 }

@@ -46,10 +46,11 @@ class Arena {
     const auto [offset, room] = *gap;
     free_.erase(gap);
     if (room > wanted) free_[offset + wanted] = room - wanted;
-    top_ = std::max(top_, RoundUp(offset + wanted, kPage));
-    open_ = false;
-    OpenMemory(device_);
     char* block = base_ + offset;
+    const size_t end = RoundUp(offset + wanted, kPage);
+    if (open_ && end > top_) mprotect(base_ + top_, end - top_, PROT_READ | PROT_WRITE);
+    top_ = std::max(top_, end);
+    const OpenBytes open(block, wanted);
     char* data = block + kAlignment;
     std::memset(block, kCanary, kAlignment);
     std::memset(data, kPoison, bytes);
@@ -61,6 +62,7 @@ class Arena {
 
   void Release(char* data) {
     const Allocation allocation = live_.at(data);
+    const OpenBytes open(data - kAlignment, BlockBytes(allocation.bytes));
     Check(allocation, "found when it was freed (ONWARD_EMU_STRICT=1 names the kernel)");
     std::memset(data, kPoison, allocation.bytes);
     live_.erase(data);
@@ -106,6 +108,7 @@ class Arena {
     open_ = open;
   }
 
+  bool open() const { return open_; }
   size_t used() const { return used_; }
   const void* base() const { return base_; }
 
@@ -187,9 +190,7 @@ void Release(void* data) {
   OnwardEmuCounters& counters = GetState().counters;
   --counters.live_allocations;
   counters.live_bytes -= static_cast<int64_t>(allocation->bytes);
-  const int device = allocation->device;
-  OpenMemory(device);
-  ArenaOf(device).Release(static_cast<char*>(data));
+  ArenaOf(allocation->device).Release(static_cast<char*>(data));
 }
 
 const Allocation* FindAllocation(const void* address) { return FindMutable(address); }
@@ -223,6 +224,20 @@ void CloseMemory() {
   for (const auto& arena : Arenas()) {
     if (arena != nullptr) arena->SetOpen(false);
   }
+}
+
+OpenBytes::OpenBytes(const void* data, size_t bytes) {
+  const int device = DeviceOf(data);
+  if (device < 0 || bytes == 0 || ArenaOf(device).open()) return;
+  const auto address = reinterpret_cast<uintptr_t>(data);
+  const uintptr_t page = address / kPage * kPage;
+  first_ = reinterpret_cast<char*>(page);
+  bytes_ = RoundUp(address + bytes - page, kPage);
+  if (mprotect(first_, bytes_, PROT_READ | PROT_WRITE) != 0) Fatal("mprotect failed");
+}
+
+OpenBytes::~OpenBytes() {
+  if (first_ != nullptr) mprotect(first_, bytes_, PROT_NONE);
 }
 
 void CheckCanaries(const char* when) {

@@ -41,6 +41,19 @@ inline constexpr int kAllDevices = -1;
 void OpenMemory(int device);
 void CloseMemory();
 
+// Opens the pages of these bytes, if they are a device's; the whole of a large memory takes long.
+class OpenBytes {
+ public:
+  OpenBytes(const void* data, size_t bytes);
+  ~OpenBytes();
+  OpenBytes(const OpenBytes&) = delete;
+  OpenBytes& operator=(const OpenBytes&) = delete;
+
+ private:
+  char* first_ = nullptr;  // null: they were open
+  size_t bytes_ = 0;
+};
+
 // Ends the program if somebody wrote around an allocation. `when` ends the sentence.
 void CheckCanaries(const char* when);
 
