@@ -21,33 +21,25 @@ namespace {
 
 constexpr char kTypes[] = "float, double, float16, bfloat16";
 
+// R and T are known when the kernel runs.
+StepParameters WithAttributes(StepRule rule, double a, double b = 0, double c = 0, double d = 0,
+                              double e = 0) {
+  return {rule, DType::kFloat, {a, b, c, d, e}, nullptr, nullptr};
+}
 StepParameters Parameters(const SgdAttributes& a) {
-  return {StepRule::kSgd, {a.weight_decay}, false, DType::kFloat, nullptr, nullptr};
+  return WithAttributes(StepRule::kSgd, a.weight_decay);
 }
 StepParameters Parameters(const AdagradAttributes& a) {
-  return {StepRule::kAdagrad,
-          {a.decay_factor, a.epsilon, a.norm},
-          false,
-          DType::kFloat,
-          nullptr,
-          nullptr};
+  return WithAttributes(StepRule::kAdagrad, a.decay_factor, a.epsilon, a.norm);
 }
 StepParameters Parameters(const MomentumAttributes& a) {
-  return {
-      StepRule::kMomentum, {a.alpha, a.beta, a.norm}, a.nesterov, DType::kFloat, nullptr, nullptr};
+  return WithAttributes(StepRule::kMomentum, a.alpha, a.beta, a.norm, a.nesterov ? 1 : 0);
 }
 StepParameters Parameters(const AdamAttributes& a) {
-  return {StepRule::kAdam, {a.alpha, a.beta, a.epsilon, a.norm, a.norm_post},
-          false,           DType::kFloat,
-          nullptr,         nullptr};
+  return WithAttributes(StepRule::kAdam, a.alpha, a.beta, a.epsilon, a.norm, a.norm_post);
 }
 StepParameters Parameters(const AdamWAttributes& a) {
-  return {StepRule::kAdamW,
-          {a.alpha, a.beta, a.epsilon, a.eps, a.weight_decay},
-          false,
-          DType::kFloat,
-          nullptr,
-          nullptr};
+  return WithAttributes(StepRule::kAdamW, a.alpha, a.beta, a.epsilon, a.eps, a.weight_decay);
 }
 
 // One int per output, on the device and on the host. They are the kernel's own, not part of its

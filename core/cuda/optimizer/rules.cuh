@@ -49,7 +49,7 @@ struct MomentumRule {
   static __device__ MomentumRule At(const StepParameters& p, double r, int64_t t) {
     return {static_cast<C>(r), static_cast<C>(p.attributes[0]),
             static_cast<C>(t > 0 ? p.attributes[1] : 1.0), static_cast<C>(p.attributes[2]),
-            p.nesterov};
+            p.attributes[3] != 0};
   }
   __device__ void operator()(C& x, C g, C* state) const {
     g += norm * x;

@@ -13,12 +13,12 @@ namespace onward::cuda {
 
 enum class StepRule { kSgd, kAdagrad, kMomentum, kAdam, kAdamW };
 
+// No padding between or behind the members: kernels get these bytes as a parameter.
 struct StepParameters {
   StepRule rule;
+  DType rate_type;
   // The attributes of the rule, in the order in which core/device/plan/optimizer.h lists them.
   double attributes[5];
-  bool nesterov;
-  DType rate_type;
   const void* rate;     // R
   const int64_t* step;  // T; null for rules without it
 };
@@ -28,7 +28,7 @@ struct StepTensor {
   const void *x, *g, *state[2];
   void *new_x, *new_state[2];
   int64_t elements;
-  int index;  // among all tensors of the step
+  int64_t index;  // among all tensors of the step
 };
 
 // Tensors of one element type. Writes the new values; where `flags` is given it writes nothing but

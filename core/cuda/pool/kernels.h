@@ -18,10 +18,11 @@ struct PoolAxis {
   int in = 1, out = 1, kernel = 1, stride = 1, dilation = 1, pad_begin = 0, pad_end = 0;
 };
 
+// No padding between or behind the members: kernels get these bytes as a parameter.
 struct PoolShape {
   int64_t planes;
   PoolAxis axes[3];
-  bool count_pads;  // of an average
+  int count_pads;  // of an average
 };
 
 // y: the first largest element of each window, where NaN is larger than anything; its place in x

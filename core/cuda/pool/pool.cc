@@ -26,7 +26,7 @@ absl::StatusOr<Pool> PlanPool(const KernelRequest& r, const Shape& x) {
   ONWARD_ASSIGN_OR_RETURN(const Window w, GeometryOfPool(r.node, x));
   constexpr int64_t kMost = std::numeric_limits<int>::max();
   if (w.in_elements() > kMost || w.out_elements() > kMost) return Unserved(r);
-  Pool pool = {{x[0] * x[1], {}, r.node.Int("count_include_pad", 0) != 0},
+  Pool pool = {{x[0] * x[1], {}, r.node.Int("count_include_pad", 0) != 0 ? 1 : 0},
                WithSpatial(x[0], x[1], w.out)};
   for (int i = 0; i < w.rank(); ++i) {
     pool.shape.axes[3 - w.rank() + i] = {

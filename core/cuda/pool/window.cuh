@@ -21,11 +21,11 @@ __device__ inline int TapsBefore(const PoolAxis& a, int64_t start, int64_t end) 
   return static_cast<int>(taps < a.kernel ? taps : a.kernel);
 }
 
-__device__ inline PoolSpan SpanOf(const PoolAxis& a, int o, bool count_pads) {
+__device__ inline PoolSpan SpanOf(const PoolAxis& a, int o, int count_pads) {
   const int64_t start = static_cast<int64_t>(o) * a.stride - a.pad_begin;
   const int first = TapsBefore(a, start, 0), last = TapsBefore(a, start, a.in);
   const int divisor =
-      count_pads ? TapsBefore(a, start, static_cast<int64_t>(a.in) + a.pad_end) : last - first;
+      count_pads != 0 ? TapsBefore(a, start, static_cast<int64_t>(a.in) + a.pad_end) : last - first;
   return {static_cast<int>(start + static_cast<int64_t>(first) * a.dilation), last - first,
           divisor};
 }

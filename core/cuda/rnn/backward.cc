@@ -122,7 +122,6 @@ class GradRun {
     cell.first_state = StateRows(rnn_, dtype_, In(call_, RnnInput::kH0), d);
     cell.dy = YRows(rnn_, dtype_, dy_, d, t);
     cell.dgates = {DGates(t, 0), row_};
-    cell.width = static_cast<int>(rnn_.width);
     cell.dstate = Dense(plan_.dh);
     const bool border = cell.before < 0 || cell.before >= rnn_.steps;
     if (!border) cell.last_y = YRows(rnn_, dtype_, y_, d, cell.before);
@@ -207,7 +206,7 @@ class GradRun {
     return {rnn_.steps,
             rnn_.batch,
             hidden_,
-            rnn_.Before(d, 0) > 0,
+            rnn_.Before(d, 0),
             static_cast<const int32_t*>(In(call_, RnnInput::kLengths)),
             Offset(dtype_, y, first * hidden_),
             (rnn_.YRow(d, 1, 0) - first) * hidden_,

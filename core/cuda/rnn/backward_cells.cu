@@ -37,12 +37,12 @@ __device__ T LastOf(const BackwardCell& c, const Unit<T>& at, const CellRows& la
 
 // An ended sequence gives nothing and passes on what it got. Otherwise dy is added to dh.
 template <class T>
-__device__ bool Begin(const BackwardCell& c, const Unit<T>& at) {
+__device__ bool Begin(const BackwardCell& c, const Unit<T>& at, int width) {
   if (Active(c, at.b)) {
     if (const T* dy = RowOf<T>(c.dy, at.b)) *at.dstate += dy[at.u];
     return true;
   }
-  for (int i = 0; i < c.width; ++i) at.dgate(i) = T(0);
+  for (int i = 0; i < width; ++i) at.dgate(i) = T(0);
   if (T* reset = RowOf<T>(c.reset, at.b)) reset[at.u] = T(0);
   return false;
 }
@@ -52,7 +52,7 @@ template <class T>
 __global__ void RnnGrad(BackwardCell c) {
   for (int64_t i = FirstElement(); i < c.batch * c.hidden; i += ElementStep()) {
     const Unit<T> at(c, i);
-    if (!Begin(c, at)) continue;
+    if (!Begin(c, at, 1)) continue;
     at.dgate(0) =
         ActivateGrad(c.f, ClipOf<T>(c), at.gate(0), RowOf<T>(c.y, at.b)[at.u], *at.dstate);
     *at.dstate = T(0);
@@ -68,11 +68,11 @@ __global__ void LstmGrad(BackwardCell c) {
   const T* p = static_cast<const T*>(c.peepholes);
   for (int64_t k = FirstElement(); k < c.batch * c.hidden; k += ElementStep()) {
     const Unit<T> at(c, k);
-    if (!Begin(c, at)) continue;
+    if (!Begin(c, at, 4)) continue;
     const T cell = RowOf<T>(c.cells, at.b)[at.u];
     const T last = LastOf(c, at, c.last_cells, c.first_cell);
     const T i = Activate(c.f, clip, at.gate(0)), o = Activate(c.f, clip, at.gate(1));
-    const T f = c.input_forget ? T(1) - i : Activate(c.f, clip, at.gate(2));
+    const T f = c.input_forget != 0 ? T(1) - i : Activate(c.f, clip, at.gate(2));
     const T g = Activate(c.g, clip, at.gate(3)), out = Activate(c.h, unlimited, cell);
     const T dh = *at.dstate;
     const T d_o = ActivateGrad(c.f, clip, at.gate(1), o, dh * out);
@@ -81,12 +81,12 @@ __global__ void LstmGrad(BackwardCell c) {
     T& dcell = RowOf<T>(c.dcell, at.b)[at.u];
     const T total = dcell + dout;
     T di = total * g, df = total * last;
-    if (c.input_forget) {
+    if (c.input_forget != 0) {
       di -= df;
       df = T(0);
     }
     di = ActivateGrad(c.f, clip, at.gate(0), i, di);
-    if (!c.input_forget) df = ActivateGrad(c.f, clip, at.gate(2), f, df);
+    if (c.input_forget == 0) df = ActivateGrad(c.f, clip, at.gate(2), f, df);
     dcell = total * f;
     if (p != nullptr) dcell += p[at.u] * di + p[2 * at.n + at.u] * df;
     at.dgate(0) = di;
@@ -105,7 +105,7 @@ __global__ void GruGrad(BackwardCell c) {
   const T clip = ClipOf<T>(c);
   for (int64_t k = FirstElement(); k < c.batch * c.hidden; k += ElementStep()) {
     const Unit<T> at(c, k);
-    if (!Begin(c, at)) continue;
+    if (!Begin(c, at, c.linear_before_reset != 0 ? 4 : 3)) continue;
     const T last = LastOf(c, at, c.last_y, c.first_state);
     const T z = Activate(c.f, clip, at.gate(0)), r = Activate(c.f, clip, at.gate(1));
     const T g = Activate(c.g, clip, at.gate(2)), dh = *at.dstate;
@@ -113,7 +113,7 @@ __global__ void GruGrad(BackwardCell c) {
     at.dgate(0) = ActivateGrad(c.f, clip, at.gate(0), z, dh * (last - g));
     at.dgate(2) = dg;
     *at.dstate = dh * z;
-    if (c.linear_before_reset) {
+    if (c.linear_before_reset != 0) {
       at.dgate(1) = ActivateGrad(c.f, clip, at.gate(1), r, dg * at.gate(3));
       at.dgate(3) = dg * r;
     } else {

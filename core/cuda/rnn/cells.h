@@ -24,18 +24,19 @@ struct CellRows {
   int64_t step = 0;
 };
 
+// No padding between or behind the members of these: kernels get the bytes as a parameter.
 struct CellStep {
   int64_t batch = 0, hidden = 0;
   int64_t t = 0, before = 0;         // the step, and the one that came before it
   const int32_t* lengths = nullptr;  // null: every sequence has every step
-  CellActivation f, g, h;            // in the order of the attribute `activations`
+  const void* peepholes = nullptr;   // [3 * hidden]
   double clip = 0;
-  bool input_forget = false, linear_before_reset = false;
-  const void* peepholes = nullptr;  // [3 * hidden]
+  CellActivation f, g, h;  // in the order of the attribute `activations`
+  int input_forget = 0, linear_before_reset = 0;
+  int keeps = 0;  // forward: the arguments are an output
 };
 
 struct ForwardCell : CellStep {
-  bool keeps = false;          // the arguments are an output
   const void* bias = nullptr;  // [2 * gates * hidden]
   CellRows gates, y, cells;    // of this step
   CellRows state, cell;        // h and C, updated
@@ -55,9 +56,8 @@ struct BackwardCell : CellStep {
   CellRows first_state, first_cell;  // h and C before the first step; null: zero
   CellRows dy;                       // null: zero
   CellRows dgates;                   // derivatives of the arguments, `width` pieces a row
-  int width = 1;
-  CellRows dstate, dcell;  // updated
-  CellRows reset, dreset;  // GRU without linear_before_reset: r * h and its derivative
+  CellRows dstate, dcell;            // updated
+  CellRows reset, dreset;            // GRU without linear_before_reset: r * h and its derivative
 };
 
 cudaError_t RnnCellGrad(DType dtype, const BackwardCell& cell, cudaStream_t stream);

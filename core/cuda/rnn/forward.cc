@@ -99,7 +99,7 @@ class ForwardRun {
   absl::Status RunStep(int64_t d, int64_t t) const {
     ForwardCell cell;
     static_cast<CellStep&>(cell) = CellOf(rnn_, d, t, call_);
-    cell.keeps = keeps_;
+    cell.keeps = keeps_ ? 1 : 0;
     cell.bias = Offset(plan_.dtype, In(call_, RnnInput::kB), d * 2 * rnn_.gates * rnn_.hidden);
     cell.gates = KeptRows(rnn_, plan_.dtype, gates_, row_, d, t);
     cell.y = YRows(rnn_, plan_.dtype, Out(call_, 0), d, t);

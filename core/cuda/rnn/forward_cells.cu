@@ -45,7 +45,7 @@ template <class T>
 __device__ void PutNothing(const ForwardCell& c, const Unit<T>& at, int width) {
   PutY(c, at, T(0));
   if (T* cells = RowOf<T>(c.cells, at.b)) cells[at.u] = T(0);
-  for (int i = 0; c.keeps && i < width; ++i) at.gate(i) = T(0);
+  for (int i = 0; c.keeps != 0 && i < width; ++i) at.gate(i) = T(0);
 }
 
 // h = F(a)
@@ -86,12 +86,12 @@ __global__ void Lstm(ForwardCell c) {
       a[2] += p[2 * at.n + u] * cell;
     }
     const T in = Activate(c.f, clip, a[0]);
-    const T forget = c.input_forget ? T(1) - in : Activate(c.f, clip, a[2]);
+    const T forget = c.input_forget != 0 ? T(1) - in : Activate(c.f, clip, a[2]);
     const T candidate = Activate(c.g, clip, a[3]);
     cell = forget * cell + in * candidate;
     if (p != nullptr) a[1] += p[at.n + u] * cell;
     const T h = Activate(c.f, clip, a[1]) * Activate(c.h, Infinity<T>(), cell);
-    for (int k = 0; c.keeps && k < 4; ++k) at.gate(k) = a[k];
+    for (int k = 0; c.keeps != 0 && k < 4; ++k) at.gate(k) = a[k];
     if (T* cells = RowOf<T>(c.cells, at.b)) cells[u] = cell;
     at.state[u] = h;
     PutY(c, at, h);
@@ -108,7 +108,7 @@ __global__ void Gates(ForwardCell c) {
     at.gate(0) += BothBiases<T>(c, 3, 0, u);
     at.gate(1) += BothBiases<T>(c, 3, 1, u);
     const T r = Activate(c.f, ClipOf<T>(c), at.gate(1));
-    if (c.linear_before_reset) {
+    if (c.linear_before_reset != 0) {
       at.gate(3) += StateBias<T>(c, 3, 2, u);
       at.gate(2) += InputBias<T>(c, 2, u) + r * at.gate(3);
     } else {
@@ -125,7 +125,7 @@ __global__ void Gru(ForwardCell c) {
   for (int64_t i = FirstElement(); i < c.batch * c.hidden; i += ElementStep()) {
     const Unit<T> at(c, i);
     if (!Active(c, at.b)) {
-      PutNothing(c, at, c.linear_before_reset ? 4 : 3);
+      PutNothing(c, at, c.linear_before_reset != 0 ? 4 : 3);
       continue;
     }
     const T z = Activate(c.f, clip, at.gate(0)), candidate = Activate(c.g, clip, at.gate(2));

@@ -49,8 +49,8 @@ CellStep CellOf(const RnnPlan& plan, int64_t direction, int64_t t, const KernelC
   cell.g = ActivationOf(plan, direction, 1);
   cell.h = ActivationOf(plan, direction, 2);
   cell.clip = plan.clip;
-  cell.input_forget = plan.input_forget;
-  cell.linear_before_reset = plan.linear_before_reset;
+  cell.input_forget = plan.input_forget ? 1 : 0;
+  cell.linear_before_reset = plan.linear_before_reset ? 1 : 0;
   if (plan.lstm()) {
     cell.peepholes = Offset(call.inputs[RnnInput::kX]->dtype(), In(call, RnnInput::kP),
                             direction * 3 * plan.hidden);

@@ -36,7 +36,7 @@ __global__ void Swap(int64_t elements, int64_t first, int64_t second, int64_t n,
 // h (or C) before step t of sequence b.
 template <class T>
 __device__ T LastState(const LastStates& s, int64_t t, int64_t b, int64_t u) {
-  const int64_t before = s.backwards ? t + 1 : t - 1;
+  const int64_t before = t + s.back;
   const bool there =
       before >= 0 && before < s.steps && (s.lengths == nullptr || before < s.lengths[b]);
   if (there) return static_cast<const T*>(s.y)[before * s.y_time + b * s.y_batch + u];

@@ -23,7 +23,7 @@ cudaError_t SwapFirstAxes(DType dtype, const void* from, int64_t first, int64_t 
 // The states before each step, [steps, batch, hidden]: y of the step before, or the first state.
 struct LastStates {
   int64_t steps, batch, hidden;
-  bool backwards;  // the step before t is t + 1
+  int64_t back;  // the step before t is t + back
   const int32_t* lengths;
   const void* y;  // of the direction, at step 0 of sequence 0
   int64_t y_time, y_batch;
