@@ -57,7 +57,7 @@ INSTANTIATE_TEST_SUITE_P(Ops, CudaKernelTest, testing::ValuesIn(kFamilies),
                          [](const auto& info) { return std::string(info.param.name); });
 
 TEST(CudaKernels, OfLargeFunctionsAgreeWithTheReference) {
-  Checker checker;
+  DeviceChecker checker;
   for (const OpCase& c : LargeFunctionCases()) {
     CheckRow(c, DType::kFloat, DType::kInt64, checker.AsCheck());
   }
