@@ -15,9 +15,15 @@ namespace {
 
 constexpr size_t kStack = 64 << 10;
 
+struct sigaction& Previous() {
+  static auto* action = new struct sigaction();
+  return *action;
+}
+
 // The process is lost either way, so functions that signals should not call are called.
 void Explain(int signal, siginfo_t* info, void*) {
-  std::signal(signal, SIG_DFL);  // on return the same access faults again, and ends the program
+  // On return the same access faults again, and whoever was there before has it.
+  sigaction(signal, &Previous(), nullptr);
   const void* address = info->si_addr;
   const int device = DeviceOf(address);
   if (InsideKernel()) {
@@ -35,20 +41,26 @@ void Explain(int signal, siginfo_t* info, void*) {
   }
 }
 
+// Fibers have no room for a handler, so it needs a stack of its own; a sanitizer may have set one.
 struct SignalStack {
-  SignalStack() : memory(std::malloc(kStack)) {
+  SignalStack() {
+    stack_t there = {};
+    sigaltstack(nullptr, &there);
+    if ((there.ss_flags & SS_DISABLE) == 0) return;
+    memory = std::malloc(kStack);
     stack_t stack = {};
     stack.ss_sp = memory;
     stack.ss_size = kStack;
     sigaltstack(&stack, nullptr);
   }
   ~SignalStack() {
+    if (memory == nullptr) return;
     stack_t none = {};
     none.ss_flags = SS_DISABLE;
     sigaltstack(&none, nullptr);
     std::free(memory);
   }
-  void* memory;
+  void* memory = nullptr;
 };
 thread_local std::unique_ptr<SignalStack> signal_stack;
 
@@ -56,11 +68,11 @@ thread_local std::unique_ptr<SignalStack> signal_stack;
 
 void ExplainFaults() {
   if (signal_stack != nullptr) return;
+  signal_stack = std::make_unique<SignalStack>();
   struct sigaction before = {};
   sigaction(SIGSEGV, nullptr, &before);
-  const bool ours = (before.sa_flags & SA_SIGINFO) != 0 && before.sa_sigaction == Explain;
-  if (!ours && before.sa_handler != SIG_DFL) return;
-  signal_stack = std::make_unique<SignalStack>();
+  if ((before.sa_flags & SA_SIGINFO) != 0 && before.sa_sigaction == Explain) return;
+  Previous() = before;
   struct sigaction action = {};
   action.sa_sigaction = Explain;
   action.sa_flags = SA_SIGINFO | SA_ONSTACK;

@@ -4,7 +4,7 @@
 
 namespace onward::cuda_emu {
 
-// For the calling thread; does nothing where somebody else (a sanitizer) handles the signal.
+// For the calling thread; whoever handled the signal before has it afterwards.
 void ExplainFaults();
 
 }  // namespace onward::cuda_emu
