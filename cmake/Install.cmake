@@ -19,6 +19,11 @@ if(ONWARD_PROGRAM)
   install(TARGETS onward RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT Runtime)
 endif()
 
+# The device for GPUs, where it was built: beside libonward.so, opened by name.
+if(TARGET onward_cuda)
+  install(TARGETS onward_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT Runtime OPTIONAL)
+endif()
+
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/onward DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT Development)
 install(EXPORT onwardTargets NAMESPACE onward:: FILE onwardConfig.cmake DESTINATION ${package} COMPONENT Development)
 write_basic_package_version_file(${CMAKE_CURRENT_BINARY_DIR}/onwardConfigVersion.cmake COMPATIBILITY SameMinorVersion)

@@ -28,6 +28,12 @@ void RegisterAll(const Context& context, KernelTable& table) {
   RegisterPool(context, table);
   RegisterRnn(context, table);
   RegisterOptimizers(context, table);
+  RegisterIndex(context, table);
+  RegisterReduce(context, table);
+  RegisterNorm(context, table);
+  RegisterLoss(context, table);
+  RegisterAttention(context, table);
+  RegisterRandom(context, table);
 }
 
 class CudaDevice final : public Device {

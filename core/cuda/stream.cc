@@ -6,6 +6,7 @@
 
 #include "core/base/status.h"
 #include "core/cuda/call.h"
+#include "core/cuda/capture.h"
 #include "core/cuda/finite.h"
 #include "core/cuda/staging.h"
 
@@ -25,7 +26,7 @@ std::optional<FloatFormat> FormatOf(DType dtype) {
 class CudaStream final : public Stream {
  public:
   CudaStream(int device, cudaStream_t stream, int* found)
-      : device_(device), stream_(stream), found_(found), staging_(stream) {}
+      : device_(device), stream_(stream), found_(found), staging_(stream), capture_(stream) {}
 
   ~CudaStream() override {
     cudaSetDevice(device_);
@@ -71,6 +72,20 @@ class CudaStream final : public Stream {
     return host_found_ == 0;
   }
 
+  absl::Status Begin() override {
+    ONWARD_RETURN_IF_ERROR(Enter());
+    ONWARD_RETURN_IF_ERROR(capture_.Begin());
+    staging_.BeginHold();
+    return absl::OkStatus();
+  }
+
+  absl::Status End(bool keep) override {
+    const absl::Status entered = Enter();
+    const absl::Status ended = capture_.End(keep && entered.ok());
+    staging_.EndHold(keep && entered.ok() && ended.ok());
+    return entered.ok() ? ended : entered;
+  }
+
   absl::Status Synchronize() override {
     ONWARD_RETURN_IF_ERROR(Enter());
     const absl::Status status = StatusOf(cudaStreamSynchronize(stream_), "the GPU reports");
@@ -90,6 +105,7 @@ class CudaStream final : public Stream {
   int* found_;  // on the device: whether AllFinite met something else
   int host_found_ = 0;
   Staging staging_;
+  Capture capture_;
 };
 
 }  // namespace

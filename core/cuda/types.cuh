@@ -10,6 +10,7 @@
 #include <type_traits>
 
 #include "core/base/dtype.h"
+#include "core/cuda/grid.h"
 #include "core/cuda/launch.h"
 #include "core/cuda/strided.h"
 
@@ -103,22 +104,6 @@ cudaError_t DispatchWideInteger(DType dtype, const F& f) {
   }
 }
 
-// Elements by their size alone, for those that are only moved.
-struct Bytes16 {
-  uint64_t low, high;
-};
-template <class F>
-cudaError_t DispatchBytes(int bytes, const F& f) {
-  switch (bytes) {
-    case 1: return f.template operator()<uint8_t>();
-    case 2: return f.template operator()<uint16_t>();
-    case 4: return f.template operator()<uint32_t>();
-    case 8: return f.template operator()<uint64_t>();
-    case 16: return f.template operator()<Bytes16>();
-    default: return cudaErrorInvalidValue;
-  }
-}
-
 __device__ inline int64_t OffsetAt(const StridedGrid& grid, int64_t i) {
   int64_t offset = 0;
   for (int d = grid.rank - 1; d > 0; --d) {
@@ -128,19 +113,11 @@ __device__ inline int64_t OffsetAt(const StridedGrid& grid, int64_t i) {
   return grid.rank == 0 ? 0 : offset + i * grid.strides[0];
 }
 
-// Blocks for `tasks` of them; kernels stride over what is left.
+// Blocks for `tasks` of one block each; kernels stride over what is left.
 inline unsigned GridFor(int64_t tasks) {
-  constexpr int64_t kMost = 65535;
-  return static_cast<unsigned>(tasks < kMost ? tasks : kMost);
+  return static_cast<unsigned>(tasks < kMaxBlocks ? tasks : kMaxBlocks);
 }
-// Blocks of `threads` for one thread per element.
-inline unsigned GridFor(int64_t elements, int threads) {
-  return GridFor((elements + threads - 1) / threads);
-}
-
-__device__ inline int64_t GlobalThread() {
-  return static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-}
-__device__ inline int64_t GlobalThreads() { return static_cast<int64_t>(gridDim.x) * blockDim.x; }
+// The same where a block has `each` of the tasks.
+inline unsigned GridFor(int64_t tasks, int each) { return GridFor((tasks + each - 1) / each); }
 
 }  // namespace onward::cuda

@@ -58,6 +58,26 @@ TEST(CudaStream, ManySmallCopiesBetweenTwoWaits) {
   for (int32_t i = 0; i < kCount; ++i) ASSERT_EQ(back[i], i);
 }
 
+TEST(CudaStream, DoesWorkAsAWholeOrNotAtAll) {
+  Stream& stream = EmulatedStream();
+  const int64_t n = 3 << 19;  // more than the pinned memory that is used in turn
+  const Tensor first = Counted(n), second = Tensor::Zeros(DType::kInt32, Shape{n});
+  for (const bool keep : {true, false, true}) {
+    auto to = ToDevice(Emulated(), stream, first);
+    ASSERT_TRUE(to.ok() && stream.Synchronize().ok());
+    Tensor early = first.Clone();
+    ASSERT_TRUE(stream.Begin().ok());
+    ASSERT_TRUE(stream.CopyIn(to->raw(), second.raw(), second.bytes()).ok());
+    ASSERT_TRUE(stream.CopyOut(early.raw(), to->raw(), early.bytes()).ok());
+    const absl::Status ended = stream.End(keep);
+    ASSERT_TRUE(ended.ok()) << ended;
+    const auto back = FromDevice(stream, *to);
+    ASSERT_TRUE(back.ok()) << back.status();
+    EXPECT_TRUE(Identical(*back, keep ? second : first)) << keep;
+    EXPECT_TRUE(Identical(early, keep ? second : first)) << keep;
+  }
+}
+
 TEST(CudaStream, FindsWhatIsNotFinite) {
   for (const DType dtype : {DType::kFloat, DType::kDouble, DType::kFloat16, DType::kBFloat16}) {
     for (const double odd : {1.0, std::numeric_limits<double>::infinity(),

@@ -3,6 +3,8 @@
 #ifndef ONWARD_TESTS_CUDA_EMULATED_H_
 #define ONWARD_TESTS_CUDA_EMULATED_H_
 
+#include <dlfcn.h>
+
 #include <memory>
 
 #include "core/base/status.h"
@@ -19,6 +21,16 @@ inline const Device& Emulated() {
     return opened->release();
   }();
   return *device;
+}
+
+// A function of the emulator inside the device's library (tests/cuda_emu/control.h).
+template <typename Function>
+Function* EmulatorFunction(const char* name) {
+  Emulated();
+  void* const library = dlopen(EmulatedCuda().c_str(), RTLD_NOW | RTLD_NOLOAD);
+  void* const found = library == nullptr ? nullptr : dlsym(library, name);
+  CheckInvariant(found != nullptr, name);
+  return reinterpret_cast<Function*>(found);
 }
 
 inline Stream& EmulatedStream() {

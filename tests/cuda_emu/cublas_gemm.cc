@@ -138,8 +138,7 @@ void RunGemm(const GemmCall& call, bool tf32, double alpha, double beta) {
 cublasStatus_t Gemm(const GemmCall& call) {
   Entry entry;
   if (!IsCublasHandle(call.handle)) return CUBLAS_STATUS_NOT_INITIALIZED;
-  if (ShallFail(kOnwardEmuLibrary)) return CUBLAS_STATUS_EXECUTION_FAILED;
-  if (Record(cudaSuccess) != cudaSuccess) return CUBLAS_STATUS_EXECUTION_FAILED;
+  if (!BeginLibraryCall()) return CUBLAS_STATUS_EXECUTION_FAILED;
   if (!ValidSizes(call)) return CUBLAS_STATUS_INVALID_VALUE;
   if (!Supported(call)) return CUBLAS_STATUS_NOT_SUPPORTED;
   CUstream_st* stream = Resolve(call.handle->stream);

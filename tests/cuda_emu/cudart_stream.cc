@@ -84,6 +84,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
   CUstream_st* resolved = Resolve(stream);
   if (resolved == nullptr || !IsEvent(event)) return Record(cudaErrorInvalidResourceHandle);
   if (event->capture != nullptr) {  // the stream joins that capture
+    if (event->capture->ended) return Record(cudaErrorCapturedEvent);
     if (resolved->capture != nullptr && resolved->capture != event->capture) {
       return Record(cudaErrorStreamCaptureIsolation);
     }

@@ -59,8 +59,7 @@ DnnCall::DnnCall(const char* name, cudnnHandle_t handle) : name_(name), handle_(
 
 cudnnStatus_t DnnCall::Begin() const {
   if (!Handles().contains(handle_)) return CUDNN_STATUS_NOT_INITIALIZED;
-  if (ShallFail(kOnwardEmuLibrary)) return CUDNN_STATUS_EXECUTION_FAILED;
-  if (Record(cudaSuccess) != cudaSuccess) return CUDNN_STATUS_EXECUTION_FAILED;
+  if (!BeginLibraryCall()) return CUDNN_STATUS_EXECUTION_FAILED;
   const CUstream_st* stream = Resolve(handle_->stream);
   if (stream == nullptr || stream->device != handle_->device) return CUDNN_STATUS_EXECUTION_FAILED;
   return CUDNN_STATUS_SUCCESS;

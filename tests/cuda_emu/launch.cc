@@ -66,7 +66,10 @@ void CheckPointer(const KernelCall& call, size_t argument, const void* pointer, 
   }
 }
 
-void CheckArguments(const KernelCall& call, const std::vector<Argument>& arguments, int device) {
+// The device pointers among the arguments.
+std::vector<const void*> CheckArguments(const KernelCall& call,
+                                        const std::vector<Argument>& arguments, int device) {
+  std::vector<const void*> pointers;
   size_t bytes = 0;
   for (size_t i = 0; i < arguments.size(); ++i) {
     const Argument& argument = arguments[i];
@@ -80,12 +83,24 @@ void CheckArguments(const KernelCall& call, const std::vector<Argument>& argumen
       if (argument.is_pointer ||
           (argument.bytes > sizeof word && (DeviceOf(pointer) >= 0 || IsMapped(word)))) {
         CheckPointer(call, i, pointer, device);
+        pointers.push_back(pointer);
       }
     }
   }
   if (bytes > kParameterBytes) {
     Fatal("%s has %zu bytes of parameters; CUDA has room for %zu", KernelName(call.kernel).c_str(),
           bytes, kParameterBytes);
+  }
+  return pointers;
+}
+
+// Memory may be freed between the call and the run: by another stream, or under a graph.
+void CheckStillThere(const KernelCall& call, const std::vector<const void*>& pointers) {
+  for (const void* pointer : pointers) {
+    if (FindAllocation(pointer) == nullptr) {
+      Fatal("%s runs with a pointer to memory that was freed after it was launched or captured",
+            KernelName(call.kernel).c_str());
+    }
   }
 }
 
@@ -114,8 +129,9 @@ cudaError_t Submit(const KernelCall& call, const std::vector<Argument>& argument
   if (stream == nullptr) return Record(cudaErrorInvalidResourceHandle);
   if (stream->device != CurrentDevice()) return Record(cudaErrorInvalidResourceHandle);
   if (const cudaError_t error = CheckGeometry(call)) return Record(error);
-  CheckArguments(call, arguments, stream->device);
-  return Record(Enqueue(stream, [call, thread = std::move(thread)] {
+  const std::vector<const void*> pointers = CheckArguments(call, arguments, stream->device);
+  return Record(Enqueue(stream, [call, pointers, thread = std::move(thread)] {
+    CheckStillThere(call, pointers);
     RunOnDevice(KernelName(call.kernel), [&] {
       ++GetState().counters.launches;
       RunKernel(call.kernel, call.grid, call.block, call.shared_bytes, thread);

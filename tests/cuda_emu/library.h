@@ -20,11 +20,16 @@ enum class Element { kFloat, kDouble, kHalf, kBfloat16 };
 
 size_t SizeOf(Element element);
 
+// What every call does first; false if it has to fail, because that was asked for or because the
+// device is lost.
+bool BeginLibraryCall();
+
 // Where these bytes are not in memory of the device, ends the program with the names of both.
 void CheckDeviceRange(const char* call, const char* what, const void* data, size_t bytes,
                       int device);
 
-// Queues the work under this name; false if the stream is gone.
+// Queues the work under this name; false if the stream cannot take it. What was checked since the
+// call began must still be allocated when the work runs.
 bool QueueLibraryWork(const char* call, CUstream_st* stream, std::function<void()> work);
 
 // Calls f with a null pointer of the element's C++ type.

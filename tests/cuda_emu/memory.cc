@@ -78,6 +78,7 @@ class Arena {
         free_.erase(gap);
       }
     }
+    GiveBackTop();
   }
 
   Allocation* Find(const void* address) {
@@ -108,6 +109,17 @@ class Arena {
   size_t used() const { return used_; }
 
  private:
+  // What is opened and closed around every kernel should be no larger than what is in use.
+  void GiveBackTop() {
+    constexpr size_t kWorthwhile = size_t{1} << 20;
+    const auto& [offset, room] = *free_.rbegin();
+    const size_t end = RoundUp(offset, kPage);
+    if (offset + room != kRange || end + kWorthwhile > top_) return;
+    madvise(base_ + end, top_ - end, MADV_DONTNEED);
+    mprotect(base_ + end, top_ - end, PROT_NONE);
+    top_ = end;
+  }
+
   void Check(const Allocation& allocation, const char* when) const {
     const char* block = allocation.data - kAlignment;
     const char* end = block + BlockBytes(allocation.bytes);

@@ -61,6 +61,14 @@ void MaybeRunOthers() {
   }
 }
 
+// Whether calls that are unsafe anywhere are forbidden to this thread.
+bool Forbids(const CUstream_st::Capture& capture) {
+  if (capture.mode == cudaStreamCaptureModeThreadLocal) {
+    return capture.thread == std::this_thread::get_id();
+  }
+  return capture.mode == cudaStreamCaptureModeGlobal;
+}
+
 cudaError_t Capture(CUstream_st* stream, std::function<void()> run) {
   CUgraph_st& graph = stream->capture->graph;
   graph.nodes.push_back({std::move(run), stream->frontier, stream->device});
@@ -92,6 +100,16 @@ CUstream_st* Resolve(cudaStream_t stream) {
   return nullptr;
 }
 
+std::vector<CUstream_st*> StreamsOf(const std::shared_ptr<CUstream_st::Capture>& capture) {
+  std::vector<CUstream_st*> members = {capture->origin};
+  for (const auto& stream : Streams()) {
+    if (stream->capture == capture && stream.get() != capture->origin) {
+      members.push_back(stream.get());
+    }
+  }
+  return members;
+}
+
 cudaError_t Enqueue(CUstream_st* stream, std::function<void()> run) {
   if (stream->capture != nullptr) return Capture(stream, std::move(run));
   auto task = std::make_shared<Task>();
@@ -101,13 +119,15 @@ cudaError_t Enqueue(CUstream_st* stream, std::function<void()> run) {
   // The default stream waits for the streams that block, and they for it.
   CUstream_st* legacy = DefaultStream(stream->device);
   for (const auto& other : Streams()) {
-    if (other.get() == stream || other->device != stream->device || other->last == nullptr)
-      continue;
+    if (other.get() == stream || other->device != stream->device) continue;
     const bool ordered =
         stream == legacy ? other->blocking : stream->blocking && other.get() == legacy;
     if (!ordered) continue;
-    if (other->capture != nullptr) return cudaErrorStreamCaptureImplicit;
-    if (!other->last->done) task->after.push_back(other->last);
+    if (other->capture != nullptr) {
+      other->capture->broken = true;
+      return cudaErrorStreamCaptureImplicit;
+    }
+    if (other->last != nullptr && !other->last->done) task->after.push_back(other->last);
   }
   stream->queue.push_back(task);
   stream->last = task;
@@ -165,7 +185,7 @@ cudaError_t RefuseWhileCapturing(CUstream_st* stream) {
   bool refused = false;
   for (const auto& held : Streams()) {
     if (held->capture == nullptr || (stream != nullptr && stream != held.get())) continue;
-    if (stream == nullptr && held->capture->mode == cudaStreamCaptureModeRelaxed) continue;
+    if (stream == nullptr && !Forbids(*held->capture)) continue;
     held->capture->broken = true;
     refused = true;
   }

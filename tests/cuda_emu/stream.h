@@ -8,6 +8,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <thread>
 #include <vector>
 
 namespace onward::cuda_emu {
@@ -44,7 +45,9 @@ struct CUstream_st {
     CUgraph_st graph;
     CUstream_st* origin = nullptr;
     cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;
+    std::thread::id thread;
     bool broken = false;
+    bool ended = false;
   };
   std::shared_ptr<Capture> capture;
   std::vector<size_t> frontier;  // nodes that the next captured one comes after
@@ -65,6 +68,9 @@ namespace onward::cuda_emu {
 CUstream_st* Resolve(cudaStream_t stream);
 CUstream_st* NewStream(int device, bool blocking);
 void DeleteStream(CUstream_st* stream);
+
+// Every stream that takes part in the capture, the origin first.
+std::vector<CUstream_st*> StreamsOf(const std::shared_ptr<CUstream_st::Capture>& capture);
 
 // Queues work on the stream (or captures it).
 cudaError_t Enqueue(CUstream_st* stream, std::function<void()> run);

@@ -46,7 +46,11 @@ std::vector<OpCase> UnruledImageCases();
 // Text and ai.onnx.ml, whose results are not compared in double.
 std::vector<OpCase> TextForwardCases();
 std::vector<OpCase> MlForwardCases();
-// Those and everything else that is computed but not differentiated.
+// As large as it takes for kernels to cut up their work.
+std::vector<OpCase> LargeCases();
+// The same of functions whose bodies round every step to 16 bits, where a kernel rounds once.
+std::vector<OpCase> LargeFunctionCases();
+// Everything of the above that is computed but not differentiated, but the large ones.
 std::vector<OpCase> ForwardCases();
 
 }  // namespace onward

@@ -136,7 +136,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Family{"Conv", ConvCases}, Family{"Pool", PoolCases}, Family{"Norm", NormCases},
                     Family{"Attention", AttentionCases}, Family{"Rnn", RnnCases},
                     Family{"Loss", LossCases}, Family{"Image", ImageCases},
-                    Family{"Signal", SignalCases}, Family{"Forward", ForwardCases}),
+                    Family{"Signal", SignalCases}, Family{"Forward", ForwardCases},
+                    Family{"Large", LargeCases}),
     [](const auto& info) { return std::string(info.param.name); });
 
 class GradientKernelTest : public testing::TestWithParam<Family> {};

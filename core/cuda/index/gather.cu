@@ -10,7 +10,7 @@ __global__ void GatherRows(GatherCall call) {
   const T* data = static_cast<const T*>(call.data);
   T* result = static_cast<T*>(call.result);
   const int64_t elements = call.outer * call.count * call.inner;
-  for (int64_t e = GlobalThread(); e < elements; e += GlobalThreads()) {
+  for (int64_t e = FirstElement(); e < elements; e += ElementStep()) {
     const int64_t row = e / call.inner, o = row / call.count;
     const int64_t place = PlaceAt(call.indices, row % call.count, call.bound);
     result[e] = place < 0 ? Missing<T>(call.real)
@@ -22,7 +22,7 @@ template <class T>
 __global__ void GatherEach(ElementsCall call) {
   const T* data = static_cast<const T*>(call.data);
   T* result = static_cast<T*>(call.result);
-  for (int64_t e = GlobalThread(); e < call.elements; e += GlobalThreads()) {
+  for (int64_t e = FirstElement(); e < call.elements; e += ElementStep()) {
     const int64_t place = PlaceAt(call.indices, e, call.bound);
     result[e] =
         place < 0 ? Missing<T>(call.real) : data[OffsetAt(call.grid, e) + place * call.axis_stride];
@@ -32,7 +32,7 @@ __global__ void GatherEach(ElementsCall call) {
 template <class T>
 __global__ void GatherSlices(Tuples tuples, bool real, const T* data, const int64_t* indices,
                              T* result) {
-  for (int64_t e = GlobalThread(); e < tuples.count * tuples.slice; e += GlobalThreads()) {
+  for (int64_t e = FirstElement(); e < tuples.count * tuples.slice; e += ElementStep()) {
     const int64_t offset = TupleOffset(tuples, indices, e / tuples.slice);
     result[e] = offset < 0 ? Missing<T>(real) : data[offset + e % tuples.slice];
   }
@@ -43,7 +43,7 @@ __global__ void WriteSteps(TensorScatterCall call) {
   const T* update = static_cast<const T*>(call.update);
   T* cache = static_cast<T*>(call.cache);
   const int64_t elements = call.batch * call.outer * call.steps * call.inner;
-  for (int64_t e = GlobalThread(); e < elements; e += GlobalThreads()) {
+  for (int64_t e = FirstElement(); e < elements; e += ElementStep()) {
     const int64_t row = e / call.inner, step = row % call.steps, lane = row / call.steps;
     const int64_t start = call.starts == nullptr ? 0 : call.starts[lane / call.outer];
     if (start < 0 || (!call.circular && start > call.all - call.steps)) continue;
@@ -57,8 +57,7 @@ __global__ void ReverseLanes(ReverseCall call) {
   const T* data = static_cast<const T*>(call.data);
   T* result = static_cast<T*>(call.result);
   const int64_t times = call.time_first ? call.first : call.second;
-  for (int64_t e = GlobalThread(); e < call.first * call.second * call.inner;
-       e += GlobalThreads()) {
+  for (int64_t e = FirstElement(); e < call.first * call.second * call.inner; e += ElementStep()) {
     const int64_t row = e / call.inner, a = row / call.second, b = row % call.second;
     const int64_t time = call.time_first ? a : b;
     const int64_t length = call.lengths[call.time_first ? b : a];
@@ -84,23 +83,26 @@ cudaError_t Gather(const GatherCall& given, cudaStream_t stream) {
   Widen(call.inner, call.bytes);
   const int64_t elements = call.outer * call.count * call.inner;
   if (elements == 0) return cudaSuccess;
-  return DispatchBytes(call.bytes, [&]<class T>() {
-    return Launch(GatherRows<T>, PerElement(elements), stream, call);
+  return ForWidth(call.bytes, [&](auto zero) {
+    using T = decltype(zero);
+    return Launch(GatherRows<T>, LinearGrid(elements), stream, call);
   });
 }
 
 cudaError_t GatherElements(const ElementsCall& call, cudaStream_t stream) {
   if (call.elements == 0) return cudaSuccess;
-  return DispatchBytes(call.bytes, [&]<class T>() {
-    return Launch(GatherEach<T>, PerElement(call.elements), stream, call);
+  return ForWidth(call.bytes, [&](auto zero) {
+    using T = decltype(zero);
+    return Launch(GatherEach<T>, LinearGrid(call.elements), stream, call);
   });
 }
 
 cudaError_t GatherTuples(const Tuples& tuples, int bytes, bool real, const void* data,
                          const int64_t* indices, void* result, cudaStream_t stream) {
   if (tuples.count * tuples.slice == 0) return cudaSuccess;
-  return DispatchBytes(bytes, [&]<class T>() {
-    return Launch(GatherSlices<T>, PerElement(tuples.count * tuples.slice), stream, tuples, real,
+  return ForWidth(bytes, [&](auto zero) {
+    using T = decltype(zero);
+    return Launch(GatherSlices<T>, LinearGrid(tuples.count * tuples.slice), stream, tuples, real,
                   static_cast<const T*>(data), indices, static_cast<T*>(result));
   });
 }
@@ -110,8 +112,9 @@ cudaError_t TensorScatter(const TensorScatterCall& given, cudaStream_t stream) {
   Widen(call.inner, call.bytes);
   const int64_t elements = call.batch * call.outer * call.steps * call.inner;
   if (elements == 0) return cudaSuccess;
-  return DispatchBytes(call.bytes, [&]<class T>() {
-    return Launch(WriteSteps<T>, PerElement(elements), stream, call);
+  return ForWidth(call.bytes, [&](auto zero) {
+    using T = decltype(zero);
+    return Launch(WriteSteps<T>, LinearGrid(elements), stream, call);
   });
 }
 
@@ -120,8 +123,9 @@ cudaError_t ReverseSequence(const ReverseCall& given, cudaStream_t stream) {
   Widen(call.inner, call.bytes);
   const int64_t elements = call.first * call.second * call.inner;
   if (elements == 0) return cudaSuccess;
-  return DispatchBytes(call.bytes, [&]<class T>() {
-    return Launch(ReverseLanes<T>, PerElement(elements), stream, call);
+  return ForWidth(call.bytes, [&](auto zero) {
+    using T = decltype(zero);
+    return Launch(ReverseLanes<T>, LinearGrid(elements), stream, call);
   });
 }
 

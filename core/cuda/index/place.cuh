@@ -3,11 +3,10 @@
 #pragma once
 
 #include "core/cuda/index/index.h"
+#include "core/cuda/movement/width.h"
 #include "core/cuda/types.cuh"
 
 namespace onward::cuda {
-
-inline constexpr int kIndexThreads = 256;
 
 // Counted from the front; -1 outside [-bound, bound).
 __device__ inline int64_t PlaceOf(int64_t index, int64_t bound) {
@@ -34,16 +33,12 @@ __device__ inline int64_t TupleOffset(const Tuples& tuples, const int64_t* indic
 // What stands where nothing was found.
 template <class T>
 __device__ T Missing(bool real) {
-  if constexpr (sizeof(T) == 16) {
-    const uint64_t bits = real ? ~uint64_t{0} : 0;
-    return {bits, bits};
+  const uint32_t bits = real ? ~uint32_t{0} : 0;
+  if constexpr (sizeof(T) == sizeof(uint4)) {
+    return {bits, bits, bits, bits};
   } else {
     return real ? static_cast<T>(~T(0)) : T(0);
   }
-}
-
-inline Geometry PerElement(int64_t elements) {
-  return {dim3(GridFor(elements, kIndexThreads)), dim3(kIndexThreads)};
 }
 
 }  // namespace onward::cuda

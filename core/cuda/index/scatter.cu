@@ -9,14 +9,14 @@ namespace {
 
 __global__ void KeysOfTuples(Tuples tuples, const int64_t* indices, uint32_t nowhere,
                              uint32_t* keys) {
-  for (int64_t t = GlobalThread(); t < tuples.count; t += GlobalThreads()) {
+  for (int64_t t = FirstElement(); t < tuples.count; t += ElementStep()) {
     const int64_t offset = TupleOffset(tuples, indices, t);
     keys[t] = offset < 0 ? nowhere : static_cast<uint32_t>(offset / tuples.slice);
   }
 }
 
 __global__ void KeysOfElements(ElementsCall call, uint32_t nowhere, uint32_t* keys) {
-  for (int64_t e = GlobalThread(); e < call.elements; e += GlobalThreads()) {
+  for (int64_t e = FirstElement(); e < call.elements; e += ElementStep()) {
     const int64_t place = PlaceAt(call.indices, e, call.bound);
     const int64_t offset = OffsetAt(call.grid, e) + place * call.axis_stride;
     keys[e] = place < 0 ? nowhere : static_cast<uint32_t>(offset);
@@ -25,7 +25,7 @@ __global__ void KeysOfElements(ElementsCall call, uint32_t nowhere, uint32_t* ke
 
 __global__ void KeysOfRows(Indices indices, int64_t count, int64_t rows, uint32_t nowhere,
                            uint32_t* keys) {
-  for (int64_t i = GlobalThread(); i < count; i += GlobalThreads()) {
+  for (int64_t i = FirstElement(); i < count; i += ElementStep()) {
     const int64_t place = PlaceAt(indices, i, rows);
     keys[i] = place < 0 ? nowhere : static_cast<uint32_t>(place);
   }
@@ -73,7 +73,7 @@ __device__ T Combine(T a, T b) {
 template <ScatterOp kOp, class T>
 __global__ void ApplyUpdates(Grouped grouped, int64_t slice, uint32_t nowhere, const T* updates,
                              T* result) {
-  for (int64_t e = GlobalThread(); e < grouped.count * slice; e += GlobalThreads()) {
+  for (int64_t e = FirstElement(); e < grouped.count * slice; e += ElementStep()) {
     const int64_t i = e / slice, k = e % slice;
     const uint32_t key = grouped.keys[i];
     if (key == nowhere) continue;
@@ -89,7 +89,7 @@ __global__ void ApplyUpdates(Grouped grouped, int64_t slice, uint32_t nowhere, c
 template <ScatterOp kOp, class T>
 cudaError_t Apply(const Grouped& grouped, int64_t slice, uint32_t nowhere, const void* updates,
                   void* result, cudaStream_t stream) {
-  return Launch(ApplyUpdates<kOp, T>, PerElement(grouped.count * slice), stream, grouped, slice,
+  return Launch(ApplyUpdates<kOp, T>, LinearGrid(grouped.count * slice), stream, grouped, slice,
                 nowhere, static_cast<const T*>(updates), static_cast<T*>(result));
 }
 
@@ -110,7 +110,8 @@ cudaError_t ApplyAll(ScatterOp op, DType dtype, const Grouped& g, int64_t slice,
                      const void* updates, void* result, cudaStream_t stream) {
   switch (op) {
     case ScatterOp::kNone:
-      return DispatchBytes(DTypeBits(dtype) / 8, [&]<class T>() {
+      return ForWidth(DTypeBits(dtype) / 8, [&](auto zero) {
+        using T = decltype(zero);
         return Apply<ScatterOp::kNone, T>(g, slice, nowhere, updates, result, stream);
       });
     case ScatterOp::kAdd:
@@ -137,7 +138,7 @@ template <class T>
 __global__ void SumRows(Grouped grouped, GatherGradCall call, uint32_t nowhere) {
   using C = Compute<T>;
   const int64_t block = grouped.count * call.inner;
-  for (int64_t e = GlobalThread(); e < call.outer * block; e += GlobalThreads()) {
+  for (int64_t e = FirstElement(); e < call.outer * block; e += ElementStep()) {
     const int64_t o = e / block, i = e % block / call.inner, k = e % call.inner;
     const uint32_t key = grouped.keys[i];
     if (key == nowhere) continue;
@@ -167,7 +168,7 @@ cudaError_t ScatterTuples(ScatterOp op, DType dtype, const Tuples& tuples, int64
                           void* workspace, cudaStream_t stream) {
   if (tuples.count * tuples.slice == 0 || targets == 0) return cudaSuccess;
   const uint32_t nowhere = static_cast<uint32_t>(targets);
-  cudaError_t error = Launch(KeysOfTuples, PerElement(tuples.count), stream, tuples, indices,
+  cudaError_t error = Launch(KeysOfTuples, LinearGrid(tuples.count), stream, tuples, indices,
                              nowhere, KeysAt(workspace));
   if (error != cudaSuccess) return error;
   Grouped grouped;
@@ -181,7 +182,7 @@ cudaError_t ScatterElements(ScatterOp op, DType dtype, const ElementsCall& call,
   if (call.elements == 0 || targets == 0) return cudaSuccess;
   const uint32_t nowhere = static_cast<uint32_t>(targets);
   cudaError_t error =
-      Launch(KeysOfElements, PerElement(call.elements), stream, call, nowhere, KeysAt(workspace));
+      Launch(KeysOfElements, LinearGrid(call.elements), stream, call, nowhere, KeysAt(workspace));
   if (error != cudaSuccess) return error;
   Grouped grouped;
   error = GroupByKey(call.elements, nowhere, workspace, &grouped, stream);
@@ -196,14 +197,14 @@ cudaError_t GatherGrad(const GatherGradCall& call, void* workspace, cudaStream_t
       cudaMemsetAsync(call.result, 0, elements * (DTypeBits(call.dtype) / 8), stream);
   if (error != cudaSuccess || call.count == 0) return error;
   const uint32_t nowhere = static_cast<uint32_t>(call.rows);
-  error = Launch(KeysOfRows, PerElement(call.count), stream, call.indices, call.count, call.rows,
+  error = Launch(KeysOfRows, LinearGrid(call.count), stream, call.indices, call.count, call.rows,
                  nowhere, KeysAt(workspace));
   if (error != cudaSuccess) return error;
   Grouped grouped;
   error = GroupByKey(call.count, nowhere, workspace, &grouped, stream);
   if (error != cudaSuccess) return error;
   return DispatchReal(call.dtype, [&]<class T>() {
-    return Launch(SumRows<T>, PerElement(call.outer * call.count * call.inner), stream, grouped,
+    return Launch(SumRows<T>, LinearGrid(call.outer * call.count * call.inner), stream, grouped,
                   call, nowhere);
   });
 }

@@ -29,7 +29,7 @@ __global__ void FillOneHot(OneHotCall call) {
   const T* values = static_cast<const T*>(call.values);
   T* result = static_cast<T*>(call.result);
   const int64_t elements = call.outer * call.depth * call.inner;
-  for (int64_t e = GlobalThread(); e < elements; e += GlobalThreads()) {
+  for (int64_t e = FirstElement(); e < elements; e += ElementStep()) {
     const int64_t row = e / call.inner;
     const int64_t place = HotPlace(call, row / call.depth * call.inner + e % call.inner);
     result[e] = values[place == row % call.depth ? 1 : 0];
@@ -112,7 +112,7 @@ __global__ void SelectBest(TopKCall call) {
 template <class T>
 __global__ void RankAll(TopKCall call) {
   const int64_t elements = call.rows.outer * call.rows.n * call.rows.inner;
-  for (int64_t e = GlobalThread(); e < elements; e += GlobalThreads()) {
+  for (int64_t e = FirstElement(); e < elements; e += ElementStep()) {
     const Lane<T> lane(call, e / call.rows.n);
     const auto own = lane.At(e % call.rows.n);
     int64_t rank = 0;
@@ -135,8 +135,9 @@ bool ServesOneHot(DType indices) {
 cudaError_t OneHot(const OneHotCall& call, cudaStream_t stream) {
   const int64_t elements = call.outer * call.depth * call.inner;
   if (elements == 0) return cudaSuccess;
-  return DispatchBytes(call.bytes, [&]<class T>() {
-    return Launch(FillOneHot<T>, PerElement(elements), stream, call);
+  return ForWidth(call.bytes, [&](auto zero) {
+    using T = decltype(zero);
+    return Launch(FillOneHot<T>, LinearGrid(elements), stream, call);
   });
 }
 
@@ -153,7 +154,7 @@ cudaError_t TopK(const TopKCall& call, cudaStream_t stream) {
     if (call.k <= kFewBest && call.rows.n > kShortLine) {
       return Launch(SelectBest<T>, {dim3(GridFor(lines)), dim3(kSelectThreads)}, stream, call);
     }
-    return Launch(RankAll<T>, PerElement(lines * call.rows.n), stream, call);
+    return Launch(RankAll<T>, LinearGrid(lines * call.rows.n), stream, call);
   };
   return IsFloating(call.dtype) ? DispatchReal(call.dtype, run)
                                 : DispatchWideInteger(call.dtype, run);

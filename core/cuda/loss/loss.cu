@@ -58,7 +58,7 @@ __global__ void CrossEntropyOfColumns(LossShape shape, LossInputs inputs, T* los
                                       T* log_prob) {
   using C = Compute<T>;
   const T* x = static_cast<const T*>(inputs.scores);
-  for (int64_t p = GlobalThread(); p < shape.batch * shape.inner; p += GlobalThreads()) {
+  for (int64_t p = FirstElement(); p < shape.batch * shape.inner; p += ElementStep()) {
     const int64_t at = ScoresAt(shape, p), end = at + shape.classes * shape.inner;
     C max = -Infinity<C>();
     for (int64_t i = at; i < end; i += shape.inner) max = LargestOp::Join(max, Read(x[i]));
@@ -79,7 +79,7 @@ template <class T>
 __global__ void LogLikelihoods(LossShape shape, LossInputs inputs, T* losses, double* terms) {
   using C = Compute<T>;
   const T* x = static_cast<const T*>(inputs.scores);
-  for (int64_t p = GlobalThread(); p < shape.batch * shape.inner; p += GlobalThreads()) {
+  for (int64_t p = FirstElement(); p < shape.batch * shape.inner; p += ElementStep()) {
     const int64_t label = LabelAt(shape, inputs, p);
     const C own = label < 0 ? C(0) : Read(x[ScoresAt(shape, p) + label * shape.inner]);
     PutLoss(losses, terms, p, Weighted<T>(inputs, label, own));
@@ -122,9 +122,9 @@ cudaError_t Run(const LossShape& shape, const LossInputs& inputs, T* loss, T* lo
   const bool reduced = whole && loss != nullptr;
   double* terms = reduced ? static_cast<double*>(workspace) : nullptr;
   T* losses = whole ? nullptr : loss;
-  const Geometry by_positions = {dim3(GridFor(positions, kLossThreads)), dim3(kLossThreads)};
   cudaError_t error = cudaSuccess;
   if (positions > 0) {
+    const Geometry by_positions = LinearGrid(positions, kLossThreads);
     if (!shape.softmax) {
       error = Launch(LogLikelihoods<T>, by_positions, stream, shape, inputs, losses, terms);
     } else if (shape.inner == 1) {

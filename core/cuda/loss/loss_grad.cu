@@ -70,7 +70,7 @@ __global__ void CrossEntropyGradOfColumns(LossShape shape, LossInputs inputs, Up
                                           T* dx) {
   using C = Compute<T>;
   const T* x = static_cast<const T*>(inputs.scores);
-  for (int64_t p = GlobalThread(); p < shape.batch * shape.inner; p += GlobalThreads()) {
+  for (int64_t p = FirstElement(); p < shape.batch * shape.inner; p += ElementStep()) {
     const int64_t at = ScoresAt(shape, p), label = LabelAt(shape, inputs, p);
     C max = -Infinity<C>(), sum = 0;
     for (int64_t i = 0; i < shape.classes; ++i) {
@@ -91,7 +91,7 @@ __global__ void LogLikelihoodGrads(LossShape shape, LossInputs inputs, Upstream<
                                    T* dx) {
   using C = Compute<T>;
   const int64_t elements = shape.batch * shape.classes * shape.inner;
-  for (int64_t i = GlobalThread(); i < elements; i += GlobalThreads()) {
+  for (int64_t i = FirstElement(); i < elements; i += ElementStep()) {
     const int64_t row = i / shape.inner;
     const int64_t p = row / shape.classes * shape.inner + i % shape.inner;
     const int64_t label = LabelAt(shape, inputs, p);
@@ -119,17 +119,15 @@ cudaError_t Run(const LossShape& shape, const LossInputs& inputs, const T* dl, T
                                 mean ? divisor : nullptr};
   if (!shape.softmax) {
     const int64_t elements = positions * shape.classes;
-    return Launch(LogLikelihoodGrads<T>,
-                  {dim3(GridFor(elements, kLossThreads)), dim3(kLossThreads)}, stream, shape,
-                  inputs, upstream, dx);
+    return Launch(LogLikelihoodGrads<T>, LinearGrid(elements, kLossThreads), stream, shape, inputs,
+                  upstream, dx);
   }
   if (shape.inner == 1) {
     const Geometry by_rows = {dim3(GridFor(positions)), dim3(RowThreads(shape.classes))};
     return Launch(CrossEntropyGradOfRows<T>, by_rows, stream, shape, inputs, upstream, dx);
   }
-  return Launch(CrossEntropyGradOfColumns<T>,
-                {dim3(GridFor(positions, kLossThreads)), dim3(kLossThreads)}, stream, shape, inputs,
-                upstream, dx);
+  return Launch(CrossEntropyGradOfColumns<T>, LinearGrid(positions, kLossThreads), stream, shape,
+                inputs, upstream, dx);
 }
 
 }  // namespace

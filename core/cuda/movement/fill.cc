@@ -123,60 +123,6 @@ absl::StatusOr<Kernel> MakeRange(const KernelRequest& request) {
   return kernel;
 }
 
-absl::StatusOr<Kernel> MakeOneHot(const KernelRequest& request) {
-  if (!IsWhole(request, 3) || request.inputs[2].dtype != request.outputs[0].dtype ||
-      request.in(2) != Shape{2}) {
-    return Declined(request);
-  }
-  const Shape &indices = request.in(0), &out = request.out(0);
-  const DType index_type = request.inputs[0].dtype;
-  const int bytes = MovableBytes(request.outputs[0].dtype);
-  const absl::StatusOr<int> axis = NormalizeAxis(request.node.Int("axis", -1), out.rank());
-  if (!axis.ok() || bytes == 0 || out.rank() != indices.rank() + 1 ||
-      (index_type != DType::kInt32 && index_type != DType::kInt64)) {
-    return Declined(request);
-  }
-  for (int d = 0; d < indices.rank(); ++d) {
-    if (out[d < *axis ? d : d + 1] != indices[d]) return Declined(request);
-  }
-  const OneHot shape{out.elements(0, *axis), out[*axis], out.elements(*axis + 1, out.rank())};
-  Kernel kernel;
-  kernel.run = [shape, bytes, index_bytes = DTypeBits(index_type) / 8](const KernelCall& call) {
-    return StatusOf(LaunchOneHot(shape, index_bytes, call.inputs[0]->raw(), bytes,
-                                 call.inputs[2]->raw(), call.outputs[0]->raw(), StreamOf(call)),
-                    "cannot make one-hot rows");
-  };
-  return kernel;
-}
-
-// Lengths that are known, so that they are known to fit.
-absl::StatusOr<Kernel> MakeReverseSequence(const KernelRequest& request) {
-  if (!IsWhole(request, 2) || request.in(0).rank() < 2 || request.in(0) != request.out(0)) {
-    return Declined(request);
-  }
-  const Shape& in = request.in(0);
-  const int64_t batch = request.node.Int("batch_axis", 1), time = request.node.Int("time_axis", 0);
-  const int bytes = MovableBytes(request);
-  const auto lengths = ConstantInts(request, 1);
-  if (bytes == 0 || std::min(batch, time) != 0 || std::max(batch, time) != 1 ||
-      !lengths.has_value() || request.inputs[1].dtype != DType::kInt64 ||
-      request.in(1) != Shape{in[static_cast<int>(batch)]}) {
-    return Declined(request);
-  }
-  const int64_t times = in[static_cast<int>(time)];
-  for (int64_t length : *lengths) {
-    if (length < 0 || length > times) return Declined(request);
-  }
-  const Reversal reversal{times, in[static_cast<int>(batch)], in.elements(2, in.rank()), time == 0};
-  Kernel kernel;
-  kernel.run = [reversal, bytes](const KernelCall& call) {
-    return StatusOf(LaunchReverse(reversal, call.inputs[1]->data<int64_t>(), bytes,
-                                  call.inputs[0]->raw(), call.outputs[0]->raw(), StreamOf(call)),
-                    "cannot reverse sequences");
-  };
-  return kernel;
-}
-
 }  // namespace
 
 void RegisterFills(KernelTable& table) {
@@ -184,8 +130,6 @@ void RegisterFills(KernelTable& table) {
   table.Add("EyeLike", MovementEntry(9, MakeEyeLike));
   table.Add("Trilu", MovementEntry(14, MakeTrilu));
   table.Add("Range", MovementEntry(11, MakeRange));
-  table.Add("OneHot", MovementEntry(9, MakeOneHot));
-  table.Add("ReverseSequence", MovementEntry(10, MakeReverseSequence));
 }
 
 }  // namespace onward::cuda

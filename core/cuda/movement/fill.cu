@@ -74,31 +74,6 @@ cudaError_t Integers(const Range& range, void* to, cudaStream_t stream) {
                 static_cast<uint64_t>(range.integer_delta), static_cast<T*>(to));
 }
 
-template <typename T, typename I>
-__global__ void MarkOneHot(const OneHot shape, const I* indices, const T* values, T* to) {
-  const T off = values[0], on = values[1];
-  const int64_t n = shape.outer * shape.depth * shape.inner;
-  for (int64_t i = FirstElement(); i < n; i += ElementStep()) {
-    const int64_t inner = i % shape.inner, d = i / shape.inner % shape.depth;
-    const int64_t outer = i / shape.inner / shape.depth;
-    const int64_t index = static_cast<int64_t>(indices[outer * shape.inner + inner]);
-    to[i] = (index < 0 ? index + shape.depth : index) == d ? on : off;
-  }
-}
-
-template <typename T>
-__global__ void Reverse(const Reversal r, const int64_t* lengths, const T* from, T* to) {
-  const int64_t n = r.times * r.batches * r.row;
-  for (int64_t i = FirstElement(); i < n; i += ElementStep()) {
-    const int64_t column = i % r.row, place = i / r.row;
-    const int64_t time = r.time_first ? place / r.batches : place % r.times;
-    const int64_t batch = r.time_first ? place % r.batches : place / r.times;
-    const int64_t source = time < lengths[batch] ? lengths[batch] - 1 - time : time;
-    const int64_t origin = r.time_first ? source * r.batches + batch : batch * r.times + source;
-    to[i] = from[origin * r.row + column];
-  }
-}
-
 }  // namespace
 
 cudaError_t LaunchFill(int64_t elements, int element_bytes, const Element& value, void* to,
@@ -144,34 +119,6 @@ cudaError_t LaunchRange(const Range& range, void* to, cudaStream_t stream) {
     case RangeType::kInt64: return Integers<int64_t>(range, to, stream);
   }
   return cudaErrorInvalidValue;
-}
-
-cudaError_t LaunchOneHot(const OneHot& shape, int index_bytes, const void* indices,
-                         int element_bytes, const void* values, void* to, cudaStream_t stream) {
-  const int64_t n = shape.outer * shape.depth * shape.inner;
-  if (n == 0) return cudaSuccess;
-  return ForWidth(element_bytes, [&](auto zero) {
-    using T = decltype(zero);
-    if (index_bytes == 4) {
-      return Launch(MarkOneHot<T, int32_t>, LinearGrid(n), stream, shape,
-                    static_cast<const int32_t*>(indices), static_cast<const T*>(values),
-                    static_cast<T*>(to));
-    }
-    return Launch(MarkOneHot<T, int64_t>, LinearGrid(n), stream, shape,
-                  static_cast<const int64_t*>(indices), static_cast<const T*>(values),
-                  static_cast<T*>(to));
-  });
-}
-
-cudaError_t LaunchReverse(const Reversal& reversal, const int64_t* lengths, int element_bytes,
-                          const void* from, void* to, cudaStream_t stream) {
-  const int64_t n = reversal.times * reversal.batches * reversal.row;
-  if (n == 0) return cudaSuccess;
-  return ForWidth(element_bytes, [&](auto zero) {
-    using T = decltype(zero);
-    return Launch(Reverse<T>, LinearGrid(n), stream, reversal, lengths, static_cast<const T*>(from),
-                  static_cast<T*>(to));
-  });
 }
 
 }  // namespace onward::cuda

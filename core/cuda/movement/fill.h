@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elements that follow from where they are: one value, a diagonal, a triangle, a range, one-hot
-// rows, rows in reverse.
+// Elements that follow from where they are: one value, a diagonal, a triangle, a range.
 #ifndef ONWARD_CORE_CUDA_MOVEMENT_FILL_H_
 #define ONWARD_CORE_CUDA_MOVEMENT_FILL_H_
 
@@ -41,23 +40,6 @@ struct Range {
   int64_t integer_start, integer_delta;
 };
 cudaError_t LaunchRange(const Range& range, void* to, cudaStream_t stream);
-
-// to[o, d, i] = values[1] where indices[o, i] is d, counted from the end if negative; else
-// values[0]. Indices are integers of 4 or 8 bytes.
-struct OneHot {
-  int64_t outer, depth, inner;
-};
-cudaError_t LaunchOneHot(const OneHot& shape, int index_bytes, const void* indices,
-                         int element_bytes, const void* values, void* to, cudaStream_t stream);
-
-// Rows [time, batch] or [batch, time] of `row` elements: the first lengths[b] of each b are
-// turned around.
-struct Reversal {
-  int64_t times, batches, row;
-  bool time_first;
-};
-cudaError_t LaunchReverse(const Reversal& reversal, const int64_t* lengths, int element_bytes,
-                          const void* from, void* to, cudaStream_t stream);
 
 }  // namespace onward::cuda
 

@@ -21,6 +21,7 @@ __global__ void StridedCopy(const StridedView view, const T* from, T* to) {
 // read and written along their rows.
 constexpr int kTile = 32;
 constexpr int kTileRows = 8;  // of threads
+constexpr int64_t kMaxTileBlocks = 1024;
 
 template <typename T>
 __global__ void TransposeTiles(const StridedView view, const T* from, T* to) {
@@ -65,7 +66,7 @@ cudaError_t Copy(const StridedView& view, const void* from, void* to, cudaStream
   const int64_t rows = view.dims[view.rank - 2], columns = view.dims[view.rank - 1];
   const int64_t tiles = view.elements / (rows * columns) * ((rows + kTile - 1) / kTile) *
                         ((columns + kTile - 1) / kTile);
-  const unsigned blocks = static_cast<unsigned>(tiles < kMaxBlocks ? tiles : kMaxBlocks);
+  const unsigned blocks = static_cast<unsigned>(tiles < kMaxTileBlocks ? tiles : kMaxTileBlocks);
   return Launch(TransposeTiles<T>, {dim3(blocks), dim3(kTile, kTileRows)}, stream, view, source,
                 target);
 }

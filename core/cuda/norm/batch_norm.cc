@@ -7,7 +7,7 @@
 #include "core/cuda/norm/factories.h"
 #include "core/cuda/norm/norm.h"
 #include "core/cuda/request.h"
-#include "core/ops/cpu/followers.h"
+#include "core/device/plan/followers.h"
 
 namespace onward::cuda {
 namespace {

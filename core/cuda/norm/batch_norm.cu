@@ -99,7 +99,7 @@ struct GradTerm {
 // The mean of each channel, rounded to C, from the sums of MeanTerm.
 template <class C>
 __global__ void FinishMean(ChannelWork work, ChannelNumbers numbers) {
-  for (int64_t c = GlobalThread(); c < work.channels; c += GlobalThreads()) {
+  for (int64_t c = FirstElement(); c < work.channels; c += ElementStep()) {
     const double sum = JoinedSum<1>(work, numbers.sums, c, 0);
     numbers.mean[c] = static_cast<C>(sum / static_cast<double>(work.pixels));
   }
@@ -122,7 +122,7 @@ template <class T>
 __global__ void FinishForward(BatchNormCall call, ChannelNumbers numbers) {
   using C = Compute<T>;
   const ChannelWork& work = call.work;
-  for (int64_t c = GlobalThread(); c < work.channels; c += GlobalThreads()) {
+  for (int64_t c = FirstElement(); c < work.channels; c += ElementStep()) {
     const double before_mean = NumberAt(call.mean.data, call.mean.dtype, c);
     const double before_var = NumberAt(call.var.data, call.var.dtype, c);
     const MeanAndVariance m =
@@ -154,7 +154,7 @@ __global__ void ApplyForward(BatchNormCall call, ChannelNumbers numbers) {
   const T* z = static_cast<const T*>(call.z);
   T* y = static_cast<T*>(call.y);
   const int64_t elements = work.channels * work.pixels;
-  for (int64_t i = GlobalThread(); i < elements; i += GlobalThreads()) {
+  for (int64_t i = FirstElement(); i < elements; i += ElementStep()) {
     const int64_t c = i / work.inner % work.channels;
     C value = Affine(Read(x[i]), static_cast<C>(numbers.mean[c]), static_cast<C>(numbers.first[c]),
                      static_cast<C>(numbers.second[c]));
@@ -174,7 +174,7 @@ __global__ void FinishGrad(BatchNormGradCall call, ChannelNumbers numbers) {
   constexpr int kSums = GradTerm<T>::kSums;
   const ChannelWork& work = call.work;
   const double n = static_cast<double>(work.pixels);
-  for (int64_t c = GlobalThread(); c < work.channels; c += GlobalThreads()) {
+  for (int64_t c = FirstElement(); c < work.channels; c += ElementStep()) {
     const MeanAndVariance m = MomentsOf<kSums>(work, numbers, c);
     const double s = 1 / sqrt(m.variance + call.epsilon);
     const double dbias = JoinedSum<kSums>(work, numbers.sums, c, 2);
@@ -209,7 +209,7 @@ __global__ void ApplyGrad(BatchNormGradCall call, Gate<T> gate, ChannelNumbers n
   const T* dy = static_cast<const T*>(call.dy);
   T* dx = static_cast<T*>(call.dx);
   const int64_t elements = work.channels * work.pixels;
-  for (int64_t i = GlobalThread(); i < elements; i += GlobalThreads()) {
+  for (int64_t i = FirstElement(); i < elements; i += ElementStep()) {
     const int64_t c = i / work.inner % work.channels;
     const C value = Read(x[i]), g = gate(c, value, Read(dy[i]));
     const C d = value - static_cast<C>(numbers.mean[c]);
@@ -218,12 +218,10 @@ __global__ void ApplyGrad(BatchNormGradCall call, Gate<T> gate, ChannelNumbers n
   }
 }
 
-Geometry PerChannel(const ChannelWork& work) {
-  return {dim3(GridFor(work.channels, kChannelThreads)), dim3(kChannelThreads)};
-}
+Geometry PerChannel(const ChannelWork& work) { return LinearGrid(work.channels, kChannelThreads); }
 Geometry PerElement(const ChannelWork& work) {
   const int64_t elements = work.channels * work.pixels;
-  return {dim3(GridFor(elements, kChannelThreads)), dim3(kChannelThreads)};
+  return LinearGrid(elements, kChannelThreads);
 }
 
 template <class T>

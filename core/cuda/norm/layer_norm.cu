@@ -69,7 +69,7 @@ __global__ void LrnKernel(LrnCall call) {
   const int64_t before = (call.size - 1) / 2, after = call.size / 2;
   const C factor = static_cast<C>(call.alpha / static_cast<double>(call.size));
   const int64_t elements = call.batch * call.channels * call.plane;
-  for (int64_t i = GlobalThread(); i < elements; i += GlobalThreads()) {
+  for (int64_t i = FirstElement(); i < elements; i += ElementStep()) {
     const int64_t c = i / call.plane % call.channels;
     const int64_t first = c < before ? c : before;
     const int64_t room = call.channels - 1 - c, last = room < after ? room : after;
@@ -106,7 +106,7 @@ cudaError_t Lrn(const LrnCall& call, cudaStream_t stream) {
   const int64_t elements = call.batch * call.channels * call.plane;
   if (elements == 0) return cudaSuccess;
   return DispatchReal(call.dtype, [&]<class T>() {
-    return Launch(LrnKernel<T>, {dim3(GridFor(elements, kThreads)), dim3(kThreads)}, stream, call);
+    return Launch(LrnKernel<T>, LinearGrid(elements, kThreads), stream, call);
   });
 }
 

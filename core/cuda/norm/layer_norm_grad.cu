@@ -89,7 +89,7 @@ __global__ void SumColumns(LayerNormGradCall call, int64_t pieces, const double*
 
 template <class T>
 __global__ void JoinColumns(LayerNormGradCall call, int64_t pieces, const double* sums) {
-  for (int64_t i = GlobalThread(); i < 2 * call.length; i += GlobalThreads()) {
+  for (int64_t i = FirstElement(); i < 2 * call.length; i += ElementStep()) {
     T* to = static_cast<T*>(i < call.length ? call.dscale : call.dbias);
     if (to == nullptr) continue;
     double sum = 0;
@@ -144,8 +144,8 @@ cudaError_t Run(const LayerNormGradCall& call, void* workspace, cudaStream_t str
     const dim3 grid(GridFor(call.length, kColumns), static_cast<unsigned>(pieces));
     error = Launch(SumColumns<T>, {grid, dim3(kThreads)}, stream, call, pieces, moments, sums);
     if (error == cudaSuccess) {
-      error = Launch(JoinColumns<T>, {dim3(GridFor(2 * call.length, kThreads)), dim3(kThreads)},
-                     stream, call, pieces, sums);
+      error =
+          Launch(JoinColumns<T>, LinearGrid(2 * call.length, kThreads), stream, call, pieces, sums);
     }
   }
   if (error != cudaSuccess || call.dx == nullptr || call.rows == 0) return error;

@@ -51,7 +51,7 @@ template <class T, bool kLog>
 __global__ void SoftmaxOfColumns(AxisRows rows, const T* x, T* y) {
   using C = Compute<T>;
   const int64_t columns = rows.outer * rows.inner;
-  for (int64_t column = GlobalThread(); column < columns; column += GlobalThreads()) {
+  for (int64_t column = FirstElement(); column < columns; column += ElementStep()) {
     const int64_t at = ColumnStart(rows, column), end = at + rows.n * rows.inner;
     C max = -Infinity<C>();
     for (int64_t i = at; i < end; i += rows.inner) max = LargestOp::Join(max, Read(x[i]));
@@ -69,7 +69,7 @@ template <class T>
 __global__ void HardmaxOfColumns(AxisRows rows, const T* x, T* y) {
   using C = Compute<T>;
   const int64_t columns = rows.outer * rows.inner;
-  for (int64_t column = GlobalThread(); column < columns; column += GlobalThreads()) {
+  for (int64_t column = FirstElement(); column < columns; column += ElementStep()) {
     const int64_t at = ColumnStart(rows, column);
     int64_t best = 0;
     C top = Read(x[at]);
@@ -117,7 +117,7 @@ template <class T, bool kLog>
 __global__ void SoftmaxGradOfColumns(AxisRows rows, const T* dy, const T* y, T* dx) {
   using C = Compute<T>;
   const int64_t columns = rows.outer * rows.inner;
-  for (int64_t column = GlobalThread(); column < columns; column += GlobalThreads()) {
+  for (int64_t column = FirstElement(); column < columns; column += ElementStep()) {
     const int64_t at = ColumnStart(rows, column), end = at + rows.n * rows.inner;
     C sum = 0;
     for (int64_t i = at; i < end; i += rows.inner) sum += GradTerm<kLog>(Read(dy[i]), Read(y[i]));
@@ -159,7 +159,7 @@ template <class T>
 __global__ void LpNormOfColumns(int p, AxisRows rows, const T* x, T* y) {
   using C = Compute<T>;
   const int64_t columns = rows.outer * rows.inner;
-  for (int64_t column = GlobalThread(); column < columns; column += GlobalThreads()) {
+  for (int64_t column = FirstElement(); column < columns; column += ElementStep()) {
     const int64_t at = ColumnStart(rows, column), end = at + rows.n * rows.inner;
     C sum = 0;
     for (int64_t i = at; i < end; i += rows.inner) sum += NormTerm(p, Read(x[i]));
@@ -173,7 +173,7 @@ Geometry RowGeometry(const AxisRows& rows) {
   return {dim3(GridFor(rows.outer)), dim3(RowThreads(rows.n))};
 }
 Geometry ColumnGeometry(const AxisRows& rows) {
-  return {dim3(GridFor(rows.outer * rows.inner, kColumnThreads)), dim3(kColumnThreads)};
+  return LinearGrid(rows.outer * rows.inner, kColumnThreads);
 }
 
 template <class T, bool kLog>

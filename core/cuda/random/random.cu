@@ -32,7 +32,7 @@ __global__ void DropoutKernel(DropoutCall call, RandomDraws draws) {
   const C scale = C(1) / (C(1) - static_cast<C>(ratio));
   const T* x = static_cast<const T*>(call.x);
   T* y = static_cast<T*>(call.y);
-  for (int64_t i = GlobalThread(); i < call.elements; i += GlobalThreads()) {
+  for (int64_t i = FirstElement(); i < call.elements; i += ElementStep()) {
     // A ratio that is no ratio leaves NaN.
     const bool kept = !(DrawAt(draws, i) < ratio);
     if (call.mask != nullptr) call.mask[i] = kept;
@@ -42,7 +42,7 @@ __global__ void DropoutKernel(DropoutCall call, RandomDraws draws) {
 
 template <class T>
 __global__ void FillKernel(RandomFill fill, int64_t n, T* result, RandomDraws draws) {
-  for (int64_t i = GlobalThread(); i < n; i += GlobalThreads()) {
+  for (int64_t i = FirstElement(); i < n; i += ElementStep()) {
     const double draw = fill.normal ? NormalAt(draws, i) : DrawAt(draws, i);
     result[i] = Write<T>(fma(fill.scale, draw, fill.shift));
   }
@@ -51,7 +51,7 @@ __global__ void FillKernel(RandomFill fill, int64_t n, T* result, RandomDraws dr
 template <class T>
 __global__ void BernoulliKernel(DType from, int64_t n, const void* probabilities, T* result,
                                 RandomDraws draws) {
-  for (int64_t i = GlobalThread(); i < n; i += GlobalThreads()) {
+  for (int64_t i = FirstElement(); i < n; i += ElementStep()) {
     const bool one = DrawAt(draws, i) < NumberAt(probabilities, from, i);
     result[i] = Write<T>(Compute<T>(one ? 1 : 0));
   }
@@ -99,8 +99,6 @@ __global__ void NumpyKernel(uint32_t seed, int64_t n, double* draws) {
   }
 }
 
-Geometry PerElement(int64_t n) { return {dim3(GridFor(n, kThreads)), dim3(kThreads)}; }
-
 int64_t Even(int64_t n) { return n + n % 2; }
 
 }  // namespace
@@ -115,7 +113,7 @@ cudaError_t StoreNumpyDraws(uint32_t seed, int64_t n, double* draws, cudaStream_
 cudaError_t Dropout(const DropoutCall& call, const RandomDraws& draws, cudaStream_t stream) {
   if (call.elements == 0) return cudaSuccess;
   return DispatchReal(call.dtype, [&]<class T>() {
-    return Launch(DropoutKernel<T>, PerElement(call.elements), stream, call, draws);
+    return Launch(DropoutKernel<T>, LinearGrid(call.elements), stream, call, draws);
   });
 }
 
@@ -123,7 +121,7 @@ cudaError_t FillRandom(const RandomFill& fill, DType dtype, int64_t n, void* res
                        const RandomDraws& draws, cudaStream_t stream) {
   if (n == 0) return cudaSuccess;
   return DispatchReal(dtype, [&]<class T>() {
-    return Launch(FillKernel<T>, PerElement(n), stream, fill, n, static_cast<T*>(result), draws);
+    return Launch(FillKernel<T>, LinearGrid(n), stream, fill, n, static_cast<T*>(result), draws);
   });
 }
 
@@ -135,7 +133,7 @@ cudaError_t Bernoulli(DType from, DType to, int64_t n, const void* probabilities
                       const RandomDraws& draws, cudaStream_t stream) {
   if (n == 0) return cudaSuccess;
   const auto run = [&]<class T>() {
-    return Launch(BernoulliKernel<T>, PerElement(n), stream, from, n, probabilities,
+    return Launch(BernoulliKernel<T>, LinearGrid(n), stream, from, n, probabilities,
                   static_cast<T*>(result), draws);
   };
   switch (to) {

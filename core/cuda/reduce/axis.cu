@@ -74,7 +74,7 @@ template <class T>
 __global__ void CumulateLines(AxisRows rows, CumulateOptions options, const T* data, T* result) {
   using Carry = std::conditional_t<kIsReal<T>, double, T>;
   const int64_t lines = rows.outer * rows.inner;
-  for (int64_t line = GlobalThread(); line < lines; line += GlobalThreads()) {
+  for (int64_t line = FirstElement(); line < lines; line += ElementStep()) {
     const int64_t at = line / rows.inner * rows.n * rows.inner + line % rows.inner;
     Carry carry = options.product ? Carry(1) : Carry(0);
     for (int64_t k = 0; k < rows.n; ++k) {
@@ -157,8 +157,8 @@ cudaError_t Cumulate(DType dtype, const AxisRows& rows, CumulateOptions options,
       return Launch(CumulateTiles<T>, {dim3(GridFor(lines)), dim3(kScanThreads)}, stream, rows,
                     options, from, to);
     }
-    return Launch(CumulateLines<T>, {dim3(GridFor(lines, kScanThreads)), dim3(kScanThreads)},
-                  stream, rows, options, from, to);
+    return Launch(CumulateLines<T>, LinearGrid(lines, kScanThreads), stream, rows, options, from,
+                  to);
   };
   return IsFloating(dtype) ? DispatchReal(dtype, run) : DispatchWideInteger(dtype, run);
 }

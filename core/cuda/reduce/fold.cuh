@@ -202,7 +202,7 @@ __global__ void FoldKernel(ReduceWork work, ReduceOp op, const typename Fold::In
 template <class Fold, class Out>
 __global__ void JoinPieces(ReduceWork work, ReduceOp op, const typename Fold::Total* totals,
                            const double* shifts, Out* results) {
-  for (int64_t i = GlobalThread(); i < work.outputs; i += GlobalThreads()) {
+  for (int64_t i = FirstElement(); i < work.outputs; i += ElementStep()) {
     auto total = totals[i * work.pieces];
     for (int64_t p = 1; p < work.pieces; ++p)
       total = Fold::Join(total, totals[i * work.pieces + p]);
@@ -222,9 +222,8 @@ cudaError_t RunFold(const ReduceWork& work, ReduceOp op, const void* data, const
       FoldKernel<Fold, Out>, {dim3(blocks, static_cast<unsigned>(work.pieces)), dim3(threads)},
       stream, work, op, static_cast<const typename Fold::In*>(data), shifts, results, totals);
   if (error != cudaSuccess || totals == nullptr) return error;
-  return Launch(JoinPieces<Fold, Out>,
-                {dim3(GridFor(work.outputs, kReduceThreads)), dim3(kReduceThreads)}, stream, work,
-                op, static_cast<const Total*>(totals), shifts, results);
+  return Launch(JoinPieces<Fold, Out>, LinearGrid(work.outputs, kReduceThreads), stream, work, op,
+                static_cast<const Total*>(totals), shifts, results);
 }
 
 cudaError_t ReduceSums(ReduceOp op, DType dtype, const ReduceWork& work, const void* data,

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/base/status.h"
+#include "core/cuda/copy.h"
 #include "core/cuda/reduce/reduce.h"
 #include "core/cuda/request.h"
 #include "core/device/plan/reduce.h"
@@ -67,10 +68,7 @@ absl::StatusOr<Kernel> MakeReduce(const KernelRequest& r, ReduceOp op) {
                          op == ReduceOp::kMin || op == ReduceOp::kProd;
   Kernel kernel;
   if (keeps_one && plan.count == 1) {
-    const size_t bytes = plan.outputs * BytesOf(dtype);
-    kernel = QueuedKernel(r, [bytes](const KernelCall& call) {
-      return CopyBytes(Out(call, 0), In(call, 0), bytes, StreamOf(call));
-    });
+    kernel = CopyKernel(plan.outputs * BytesOf(dtype));
     kernel.is_view = true;
   } else {
     ONWARD_ASSIGN_OR_RETURN(const ReduceWork work, WorkOf(r, plan));

@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "core/base/status.h"
+#include "core/device/plan/followers.h"
 #include "core/ops/conv/conv.h"
 #include "core/ops/conv/conv_direct_work.h"
-#include "core/ops/cpu/followers.h"
 #include "core/ops/cpu/onednn.h"
 
 namespace onward {

@@ -14,8 +14,8 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "core/device/kernel.h"
+#include "core/device/plan/followers.h"
 #include "core/ops/cpu/adapt.h"
-#include "core/ops/cpu/followers.h"
 
 namespace onward {
 

@@ -15,9 +15,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/status.h"
+#include "core/device/plan/followers.h"
 #include "core/ops/cpu/adapt.h"
 #include "core/ops/cpu/channel_view.h"
-#include "core/ops/cpu/followers.h"
 #include "core/ops/cpu/scalar_math.h"
 #include "core/ops/norm/norm.h"
 #include "core/tensor/dispatch.h"

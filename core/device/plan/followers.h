@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the nodes FusedConv, FusedMatMul, FusedGemm and FusedBatchNormalization state
 // beside the operator.
-#ifndef ONWARD_CORE_OPS_CPU_FOLLOWERS_H_
-#define ONWARD_CORE_OPS_CPU_FOLLOWERS_H_
+#ifndef ONWARD_CORE_DEVICE_PLAN_FOLLOWERS_H_
+#define ONWARD_CORE_DEVICE_PLAN_FOLLOWERS_H_
 
 #include <limits>
 #include <optional>
@@ -36,4 +36,4 @@ inline std::optional<ActivationBounds> ReadActivation(const Node& node) {
 
 }  // namespace onward
 
-#endif  // ONWARD_CORE_OPS_CPU_FOLLOWERS_H_
+#endif  // ONWARD_CORE_DEVICE_PLAN_FOLLOWERS_H_
