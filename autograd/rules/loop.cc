@@ -19,13 +19,6 @@
 namespace onward {
 namespace {
 
-// Whether all iterations see one shape, as far as types tell.
-bool HasOneShape(const ValueType& type) {
-  return type.is_tensor() && type.has_rank &&
-         std::all_of(type.dims.begin(), type.dims.end(),
-                     [](const Dim& dim) { return dim.known() || !dim.symbol.empty(); });
-}
-
 class LoopGradient {
  public:
   LoopGradient(const Vjp& v, Repeated loop) : v_(v), b_(v.b()), loop_(std::move(loop)) {}
@@ -55,7 +48,7 @@ class LoopGradient {
 
  private:
   BodyRequest Request() {
-    BodyRequest request{&loop_.body, loop_.types};
+    BodyRequest request{&loop_.replayed, loop_.replayed_types};
     for (int k : states_) {
       seeds_.push_back(b_.UniqueName("d_state"));
       request.seeds.emplace_back(1 + k, seeds_.back());
@@ -76,7 +69,8 @@ class LoopGradient {
   absl::Status KeepStates() {
     std::vector<int> listed;  // where shapes change: in a sequence
     const auto keep = [&](int i) {
-      kept_.emplace_back(i, KeepOfInput("Identity", i, loop_.types[i], b_, &loop_));
+      const std::string name = loop_.replayed.inputs[i].name;
+      kept_.emplace_back(i, KeepOf("Identity", name, loop_.replayed_types[i], b_, &loop_));
     };
     for (int i = 2; i < 2 + loop_.states; ++i) {
       if (derived_.inputs[i].empty() || IsConstant(loop_, i - 2)) continue;
@@ -87,6 +81,9 @@ class LoopGradient {
       } else {
         listed.push_back(i);
       }
+    }
+    for (int i = FirstDraw(); i < EndOfDraws(); ++i) {
+      if (!derived_.inputs[i].empty()) keep(i);
     }
     if (kept_.empty() && listed.empty()) keep(0);
     std::vector<Node> before;
@@ -119,10 +116,14 @@ class LoopGradient {
     std::erase_if(nodes, [&](const Node& node) {
       return node.Is("SequenceLength") && node.inputs[0] == name;
     });
-    kept_.emplace_back(
-        i, KeepOfInput("SequenceLength", i, ValueType::Of(DType::kInt64, {}), b_, &loop_));
+    kept_.emplace_back(i, KeepOf("SequenceLength", loop_.body.inputs[i].name,
+                                 ValueType::Of(DType::kInt64, {}), b_, &loop_));
     return absl::OkStatus();
   }
+
+  // Among the inputs of the replayed body.
+  int FirstDraw() const { return 2 + loop_.states; }
+  int EndOfDraws() const { return FirstDraw() + static_cast<int>(loop_.draws.size()); }
 
   std::string KeptOf(int i) const {
     const auto kept = std::find_if(kept_.begin(), kept_.end(),
@@ -206,6 +207,11 @@ class LoopGradient {
       const Expr all = body->Captured(b_.Value(kept));
       body->Give(names[k], Operation(all.type().is_tensor() ? "Gather" : "SequenceAt",
                                      {all.name(), i.name()}));
+    }
+    for (int k = FirstDraw(); k < EndOfDraws(); ++k) {
+      if (names[k].empty()) continue;
+      const Expr all = body->Captured(b_.Value(KeptOf(k)));
+      body->Give(names[k], Operation("Gather", {all.name(), i.name()}));
     }
     for (const auto& [length, input] : lengths_) {
       const Expr all = body->Captured(b_.Value(KeptOf(input)));

@@ -23,9 +23,20 @@ struct Repeated {
   std::vector<ValueType> types;                 // of the body's inputs, in every iteration
   int first_in = 0, first_out = 0, states = 0;  // where states are among those of the body
   int own = 0;                                  // inputs; captured ones follow
+  // The body with what it draws as further inputs, behind its own: what is differentiated, so
+  // that the gradient sees the draws of the forward pass.
+  Graph replayed;
+  std::vector<ValueType> replayed_types;  // of its inputs
+  std::vector<std::string> draws;         // their names in both bodies
 };
 
 absl::StatusOr<Repeated> Repetition(const Vjp& v);
+// Fills in `replayed`, for draws that have one shape in all iterations. Others stay in it, and
+// so do those of bodies within.
+void ReplayDraws(GraphBuilder& b, Repeated* loop);
+
+// Whether all iterations see one shape, as far as types tell.
+bool HasOneShape(const ValueType& type);
 
 // The states whose gradients are carried from iteration to iteration: those an active
 // value may reach.
@@ -39,10 +50,10 @@ bool IsConstant(const Repeated& loop, int state);
 
 // Names the node's outputs that nobody wants so far: new ones stand among and behind them.
 void NameOutputs(GraphBuilder& b, Repeated* loop);
-// Makes the body also give, as its last outputs, op(input i): each iteration's, stacked.
-// Returns the name of what the node gives for it.
-std::string KeepOfInput(const char* op, int i, const ValueType& type, GraphBuilder& b,
-                        Repeated* loop);
+// Makes the body also give, as its last outputs, op(value): each iteration's, stacked. Returns
+// the name of what the node gives for it.
+std::string KeepOf(const char* op, const std::string& value, const ValueType& type, GraphBuilder& b,
+                   Repeated* loop);
 
 // Identity, Gather, ...: a node of these inputs, its outputs to be named.
 Node Operation(const char* op, std::vector<std::string> inputs, Attributes attributes = {});

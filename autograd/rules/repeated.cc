@@ -52,6 +52,7 @@ absl::StatusOr<Repeated> Repetition(const Vjp& v) {
       loop.node, [&](const std::string& name) { return b.FactOf(name); }, *b.operators(),
       b.graph().opsets);
   loop.types.resize(inputs);
+  ReplayDraws(b, &loop);
   return loop;
 }
 
@@ -118,11 +119,11 @@ void NameOutputs(GraphBuilder& b, Repeated* loop) {
   }
 }
 
-std::string KeepOfInput(const char* op, int i, const ValueType& type, GraphBuilder& b,
-                        Repeated* loop) {
+std::string KeepOf(const char* op, const std::string& value, const ValueType& type, GraphBuilder& b,
+                   Repeated* loop) {
   NameOutputs(b, loop);
   const std::string inside = b.UniqueName("kept"), all = b.UniqueName("kept_all");
-  loop->body.nodes.push_back(Operation(op, {loop->body.inputs[i].name}));
+  loop->body.nodes.push_back(Operation(op, {value}));
   loop->body.nodes.back().outputs = {inside};
   ValueType declared = type;
   ForgetDimNames(&declared);

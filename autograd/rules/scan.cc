@@ -72,7 +72,7 @@ class ScanGradient {
   }
 
   BodyRequest Request() {
-    BodyRequest request{&loop_.body, loop_.types};
+    BodyRequest request{&loop_.replayed, loop_.replayed_types};
     const auto seed = [&](int k) {
       seeds_.push_back(b_.UniqueName("d_out"));
       request.seeds.emplace_back(k, seeds_.back());
@@ -89,15 +89,19 @@ class ScanGradient {
     return request;
   }
 
-  // Makes the forward node give the states that the backward body reads.
+  // Makes the forward node give the states and draws that the backward body reads.
   void KeepStates() {
     for (int i = 0; i < loop_.states; ++i) {
       if (!derived_.inputs[i].empty() && !IsConstant(loop_, i)) kept_.push_back(i);
     }
+    for (int i = loop_.own; i < loop_.own + static_cast<int>(loop_.draws.size()); ++i) {
+      if (!derived_.inputs[i].empty()) kept_.push_back(i);
+    }
     if (kept_.empty()) return;
     const size_t before = loop_.body.outputs.size() - loop_.states;
     for (int i : kept_) {
-      kept_names_.push_back(KeepOfInput("Identity", i, loop_.types[i], b_, &loop_));
+      kept_names_.push_back(
+          KeepOf("Identity", loop_.replayed.inputs[i].name, loop_.replayed_types[i], b_, &loop_));
     }
     for (const char* attribute : {"scan_output_axes", "scan_output_directions"}) {
       if (!loop_.node.Has(attribute)) continue;
@@ -159,6 +163,11 @@ class ScanGradient {
                  loop_.types[i], body);
       }
     }
+    for (size_t k = 0; k < kept_.size(); ++k) {
+      if (kept_[k] < loop_.own) continue;
+      ScanOver(b_.Value(kept_names_[k]), 0, kFromLast, names[kept_[k]],
+               loop_.replayed_types[kept_[k]], body);
+    }
     for (size_t k = 0; k < arriving_.size(); ++k) {
       const int scanned = arriving_[k] - loop_.states;
       const std::string& seed = seeds_[states_.size() + k];
@@ -184,7 +193,7 @@ class ScanGradient {
   std::vector<int> states_, captured_, slices_, arriving_;
   std::vector<std::string> seeds_;  // of states, then of scanned outputs
   BodyGradients derived_;
-  std::vector<int> kept_;  // states
+  std::vector<int> kept_;  // states, then draws
   std::vector<std::string> kept_names_;
   std::vector<Expr> scanned_;  // what the backward node scans, and how
   std::vector<int64_t> axes_, directions_;

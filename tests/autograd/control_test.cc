@@ -208,6 +208,36 @@ power (m, base, factor) => (result) {
     }>
 })";
 
+// The gradient sees the mask of the forward pass, whichever it was; so does its own gradient.
+constexpr char kDropoutInLoop[] = R"(
+m (double[30] x, double[30] w, int64 n) => (double[30] y) {
+  ratio = Constant <value = float {0.4}> ()
+  on = Constant <value = bool {1}> ()
+  y = Loop (n, , x) <
+    body = b (int64 i, bool c, double[30] v) => (bool more, double[30] next) {
+      more = Identity (c)
+      p = Mul (v, w)
+      d = Dropout (p, ratio, on)
+      s = Sin (d)
+      next = Add (s, x)
+    }>
+})";
+
+constexpr char kDrawsInScan[] = R"(
+m (double[3, 8] x, double[8] w, double[8] h) => (double[8] last, double[3, 8] all) {
+  on = Constant <value = bool {1}> ()
+  last, all = Scan <num_scan_inputs = 1, scan_input_directions = [1],
+    body = b (double[8] v, double[8] s) => (double[8] next, double[8] out) {
+      r = RandomUniformLike (s)
+      p = Mul (v, r)
+      q = Mul (p, w)
+      d = Dropout (q, , on)
+      t = Sin (d)
+      next = Add (t, s)
+      out = Mul (next, r)
+    }> (h, x)
+})";
+
 std::vector<GraphCase> Cases() {
   std::vector<GraphCase> cases = {
       {"BranchThen", kBranch, {{"x", Reals({1, -0.5, 0.7})}}},
@@ -236,6 +266,8 @@ std::vector<GraphCase> Cases() {
       {"ScanWithoutState", kScanWithoutState},
       {"ScanInScan", kScanInScan},
       {"Functions", kFunctions, {{"n", Int(3)}}},
+      {"DropoutInLoop", kDropoutInLoop, {{"n", Int(3)}}},
+      {"DrawsInScan", kDrawsInScan},
   };
   for (const bool p : {false, true}) {
     for (const bool q : {false, true}) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ai.onnx.ml gives float whatever it takes, so that its gradients are not compared in double:
+// ai.onnx.ml gives float whatever it takes, so that its gradients are compared elsewhere:
 // tests/ops/ml_test.cc has them.
 #include "tests/ops/cases.h"
 
@@ -129,6 +129,30 @@ std::vector<OpCase> ModelCases() {
                          {"rho", Numbers{0.125f, -0.25f, 0.5f}},
                          {"classlabels_ints", List{3, 2, 1}}}));
   }
+  for (const std::string transform : {"NONE", "SOFTMAX"}) {
+    const Attributes chances = {{"prob_a", Numbers{-1.5f, -0.5f, -2}},
+                                {"prob_b", Numbers{0.25f, -0.125f, 0.5f}},
+                                {"post_transform", transform}};
+    const auto add = [&](const char* name, Attributes attributes) {
+      cases.push_back(Ml(name, {x}, Joined(Joined(machine, chances), attributes)));
+      cases.back().name += "_" + transform;
+      cases.back().outputs = 2;
+    };
+    add("SVMClassifier_chances", {{"kernel_type", "RBF"},
+                                  {"vectors_per_class", List{1, 1, 1}},
+                                  {"coefficients", six},
+                                  {"rho", Numbers{0.125f, -0.25f, 0.5f}},
+                                  {"classlabels_ints", List{3, 2, 1}}});
+    add("SVMClassifier_chances_two", {{"kernel_type", "RBF"},
+                                      {"vectors_per_class", List{2, 1}},
+                                      {"prob_a", Numbers{-1.5f}},
+                                      {"prob_b", Numbers{0.25f}},
+                                      {"classlabels_ints", List{4, 7}}});
+  }
+  cases.push_back(
+      Ml("SVMClassifier_linear", {x},
+         {{"coefficients", six}, {"rho", Numbers{0.25f}}, {"classlabels_ints", List{4, 7}}}));
+  cases.back().outputs = 2;
   for (const std::string kind : {"LINEAR", "POLY", "RBF", "SIGMOID"}) {
     cases.push_back(
         Ml("SVMRegressor", {x}, Joined(machine, {{"kernel_type", kind}, {"n_supports", 3}})));

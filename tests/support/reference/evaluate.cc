@@ -21,7 +21,46 @@ const Function* Find(const std::string& op) {
   return nullptr;
 }
 
-// The nodes of a function's body, one after the other.
+using Values = std::map<std::string, Array>;
+
+Arrays EvaluateLoop(const Node& node, const Arrays& inputs, const Values& around);
+
+// The nodes of a graph, one after the other.
+void EvaluateNodes(const Graph& graph, Values* values) {
+  for (const auto& [name, tensor] : graph.initializers) (*values)[name] = FromTensor(tensor);
+  for (const Node& node : graph.nodes) {
+    Arrays in;
+    for (const std::string& name : node.inputs) {
+      in.push_back(name.empty() ? Array() : (*values)[name]);
+    }
+    const Arrays out = node.Is("Loop") ? EvaluateLoop(node, in, *values) : Evaluate(node, in);
+    for (size_t i = 0; i < node.outputs.size(); ++i) {
+      if (!node.outputs[i].empty()) (*values)[node.outputs[i]] = out[i];
+    }
+  }
+}
+
+// (M, cond, states ...) -> states; what a body stacks is not there.
+Arrays EvaluateLoop(const Node& node, const Arrays& inputs, const Values& around) {
+  const Graph& body = *node.Subgraph("body");
+  Arrays states(inputs.begin() + 2, inputs.end());
+  bool goes_on = !inputs[1].present() || inputs[1].values[0] != 0;
+  for (int64_t i = 0; goes_on && (!inputs[0].present() || i < inputs[0].values[0]); ++i) {
+    Values values = around;
+    Array round(DType::kInt64, Shape{}), condition(DType::kBool, Shape{});
+    round.values[0] = static_cast<Number>(i);
+    condition.values[0] = 1;
+    values[body.inputs[0].name] = round;
+    values[body.inputs[1].name] = condition;
+    for (size_t k = 0; k < states.size(); ++k) values[body.inputs[k + 2].name] = states[k];
+    EvaluateNodes(body, &values);
+    goes_on = values[body.outputs[0].name].values[0] != 0;
+    for (size_t k = 0; k < states.size(); ++k) states[k] = values[body.outputs[k + 1].name];
+  }
+  return states;
+}
+
+// A function's body.
 Arrays EvaluateBody(const Node& call, const Arrays& inputs) {
   std::vector<ValueType> types(inputs.size());
   std::vector<InputFact> facts(inputs.size());
@@ -33,17 +72,9 @@ Arrays EvaluateBody(const Node& call, const Arrays& inputs) {
   auto body = DefaultEnvironment().functions().Instantiate(
       call, facts, &DefaultEnvironment().operators(), kCanonicalOpset);
   if (!body.ok()) throw NotDefined(body.status().ToString());
-  std::map<std::string, Array> values;
+  Values values;
   for (size_t i = 0; i < inputs.size(); ++i) values[body->inputs[i].name] = inputs[i];
-  for (const auto& [name, tensor] : body->initializers) values[name] = FromTensor(tensor);
-  for (const Node& node : body->nodes) {
-    Arrays in;
-    for (const std::string& name : node.inputs) in.push_back(name.empty() ? Array() : values[name]);
-    const Arrays out = Evaluate(node, in);
-    for (size_t i = 0; i < node.outputs.size(); ++i) {
-      if (!node.outputs[i].empty()) values[node.outputs[i]] = out[i];
-    }
-  }
+  EvaluateNodes(*body, &values);
   Arrays results;
   for (const NamedType& output : body->outputs) results.push_back(values[output.name]);
   return results;
