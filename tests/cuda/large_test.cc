@@ -5,7 +5,7 @@
 #include <string>
 
 #include "tests/cuda/device_checker.h"
-#include "tests/cuda/large_cases.h"
+#include "tests/cuda/large_calls.h"
 
 namespace onward {
 namespace {
@@ -13,7 +13,7 @@ namespace {
 class LargeTest : public testing::TestWithParam<DType> {};
 
 TEST_P(LargeTest, AgreesWithTheReference) {
-  for (const LargeCase& c : LargeCases()) {
+  for (const LargeCall& c : LargeCalls()) {
     DeviceChecker checker;
     CheckLarge(c, GetParam(), checker.AsCheck());
     EXPECT_EQ(checker.calls(), 1) << c.op << " in " << DTypeName(GetParam());
@@ -26,7 +26,7 @@ INSTANTIATE_TEST_SUITE_P(Types, LargeTest,
                          [](const auto& info) { return std::string(DTypeName(info.param)); });
 
 TEST(HugeTest, AgreesWithTheReference) {
-  for (const LargeCase& c : HugeCases()) {
+  for (const LargeCall& c : HugeCases()) {
     DeviceChecker checker;
     CheckLarge(c, DType::kInt8, checker.AsCheck());
     EXPECT_EQ(checker.calls(), 1) << c.op;

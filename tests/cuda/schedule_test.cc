@@ -9,7 +9,7 @@
 #include "absl/strings/match.h"
 #include "environment/environment.h"
 #include "tests/cuda/device_checker.h"
-#include "tests/cuda/large_cases.h"
+#include "tests/cuda/large_calls.h"
 #include "tests/cuda_emu/control.h"
 #include "tests/ops/cases.h"
 
@@ -59,7 +59,7 @@ const std::vector<Call>& Calls() {
         CheckGradient(c, DType::kFloat, add);
       }
     }
-    for (const LargeCase& c : LargeCases()) CheckLarge(c, DType::kFloat, add);
+    for (const LargeCall& c : LargeCalls()) CheckLarge(c, DType::kFloat, add);
     return all;
   }();
   return *calls;
@@ -93,7 +93,7 @@ TEST(Schedules, GiveTheSame) {
 TEST(Barriers, AreNeeded) {
   const Barriers barriers;
   std::vector<Call> calls = Calls();
-  for (const LargeCase& c : HugeCases()) {
+  for (const LargeCall& c : HugeCases()) {
     if (c.op != "Transpose") continue;
     CheckLarge(c, DType::kInt8,
                [&](const KernelInputs& inputs, const reference::Arrays& expected,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Calls that are larger than the rows of the tables: several blocks, loops over the grid, squares
 // of transposes, accesses that are wider than an element.
-#ifndef ONWARD_TESTS_CUDA_LARGE_CASES_H_
-#define ONWARD_TESTS_CUDA_LARGE_CASES_H_
+#ifndef ONWARD_TESTS_CUDA_LARGE_CALLS_H_
+#define ONWARD_TESTS_CUDA_LARGE_CALLS_H_
 
 #include <map>
 #include <string>
@@ -17,7 +17,7 @@
 namespace onward {
 
 // An operator on tensors of one type.
-struct LargeCase {
+struct LargeCall {
   std::string op;
   std::map<std::string, Attribute> attributes;
   std::vector<Shape> shapes;
@@ -34,7 +34,7 @@ inline Tensor DrawnInts(const std::string& name, const Shape& shape, DType dtype
                            : Integers(shape, values, dtype);
 }
 
-inline void CheckLarge(const LargeCase& c, DType dtype, const KernelCheck& check) {
+inline void CheckLarge(const LargeCall& c, DType dtype, const KernelCheck& check) {
   KernelInputs call{};
   call.node.op_type = c.op;
   call.node.attributes = {c.attributes.begin(), c.attributes.end()};
@@ -57,7 +57,7 @@ inline void CheckLarge(const LargeCase& c, DType dtype, const KernelCheck& check
   check(call, expected, absl::StrCat(c.op, " in ", DTypeName(dtype)));
 }
 
-inline std::vector<LargeCase> LargeCases() {
+inline std::vector<LargeCall> LargeCalls() {
   const auto perm = [](std::vector<int64_t> axes) {
     return std::map<std::string, Attribute>{{"perm", Attribute(std::move(axes))}};
   };
@@ -80,7 +80,7 @@ inline std::vector<LargeCase> LargeCases() {
 }
 
 // More elements than threads of a grid.
-inline std::vector<LargeCase> HugeCases() {
+inline std::vector<LargeCall> HugeCases() {
   const int64_t n = (int64_t{1} << 20) + 77;
   return {
       {"Transpose", {{"perm", Attribute(std::vector<int64_t>{1, 0})}}, {Shape{1056, 1100}}},
@@ -91,4 +91,4 @@ inline std::vector<LargeCase> HugeCases() {
 
 }  // namespace onward
 
-#endif  // ONWARD_TESTS_CUDA_LARGE_CASES_H_
+#endif  // ONWARD_TESTS_CUDA_LARGE_CALLS_H_
