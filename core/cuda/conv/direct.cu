@@ -6,8 +6,6 @@
 namespace onward::cuda {
 namespace {
 
-constexpr int kThreads = 128;
-
 struct Position {
   int d, h, w;
 };
@@ -46,7 +44,7 @@ __global__ void Forward(DirectConv c, const T* x, const T* w, const T* bias, T* 
                         int64_t elements) {
   const int64_t in = InPositions(c), out = OutPositions(c), taps = Taps(c);
   const ConvAxis &d = c.axes[0], &h = c.axes[1], &v = c.axes[2];
-  for (int64_t at = GlobalThread(); at < elements; at += GlobalThreads()) {
+  for (int64_t at = FirstElement(); at < elements; at += ElementStep()) {
     const Position o = PositionOf(at % out, h.out, v.out);
     const int64_t channel = at / out % (c.groups * c.out_channels);
     const int64_t image = at / out / (c.groups * c.out_channels);
@@ -78,7 +76,7 @@ __global__ void Data(DirectConv c, const T* dy, const T* w, const T* bias, T* dx
                      int64_t elements) {
   const int64_t in = InPositions(c), out = OutPositions(c), taps = Taps(c);
   const ConvAxis &d = c.axes[0], &h = c.axes[1], &v = c.axes[2];
-  for (int64_t at = GlobalThread(); at < elements; at += GlobalThreads()) {
+  for (int64_t at = FirstElement(); at < elements; at += ElementStep()) {
     const Position i = PositionOf(at % in, h.in, v.in);
     const int64_t channel = at / in % (c.groups * c.in_channels);
     const int64_t image = at / in / (c.groups * c.in_channels);
@@ -133,7 +131,7 @@ __global__ void Weights(DirectConv c, const T* dy, const T* x, T* dw, int64_t we
 
 template <class T>
 __global__ void Fill(const T* bias, int64_t channels, int64_t positions, T* y, int64_t elements) {
-  for (int64_t at = GlobalThread(); at < elements; at += GlobalThreads()) {
+  for (int64_t at = FirstElement(); at < elements; at += ElementStep()) {
     y[at] = bias[at / positions % channels];
   }
 }
@@ -160,9 +158,9 @@ cudaError_t ConvForward(DType dtype, const DirectConv& c, const void* x, const v
   const int64_t elements = c.batch * c.groups * c.out_channels * OutPositions(c);
   if (elements == 0) return cudaSuccess;
   return DispatchReal(dtype, [&]<class T>() {
-    return Launch(Forward<T>, {GridFor(elements, kThreads), kThreads}, stream, c,
-                  static_cast<const T*>(x), static_cast<const T*>(w), static_cast<const T*>(bias),
-                  static_cast<T*>(y), elements);
+    return Launch(Forward<T>, LinearGrid(elements), stream, c, static_cast<const T*>(x),
+                  static_cast<const T*>(w), static_cast<const T*>(bias), static_cast<T*>(y),
+                  elements);
   });
 }
 
@@ -171,9 +169,9 @@ cudaError_t ConvData(DType dtype, const DirectConv& c, const void* dy, const voi
   const int64_t elements = c.batch * c.groups * c.in_channels * InPositions(c);
   if (elements == 0) return cudaSuccess;
   return DispatchReal(dtype, [&]<class T>() {
-    return Launch(Data<T>, {GridFor(elements, kThreads), kThreads}, stream, c,
-                  static_cast<const T*>(dy), static_cast<const T*>(w), static_cast<const T*>(bias),
-                  static_cast<T*>(dx), elements);
+    return Launch(Data<T>, LinearGrid(elements), stream, c, static_cast<const T*>(dy),
+                  static_cast<const T*>(w), static_cast<const T*>(bias), static_cast<T*>(dx),
+                  elements);
   });
 }
 
@@ -193,8 +191,8 @@ cudaError_t FillChannels(DType dtype, const void* bias, int64_t batch, int64_t c
   const int64_t elements = batch * channels * positions;
   if (elements == 0) return cudaSuccess;
   return DispatchReal(dtype, [&]<class T>() {
-    return Launch(Fill<T>, {GridFor(elements, kThreads), kThreads}, stream,
-                  static_cast<const T*>(bias), channels, positions, static_cast<T*>(y), elements);
+    return Launch(Fill<T>, LinearGrid(elements), stream, static_cast<const T*>(bias), channels,
+                  positions, static_cast<T*>(y), elements);
   });
 }
 

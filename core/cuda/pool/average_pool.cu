@@ -6,13 +6,11 @@
 namespace onward::cuda {
 namespace {
 
-constexpr int kThreads = 256;
-
 template <class T>
 __global__ void Average(PoolShape s, const T* x, T* y, int64_t elements) {
   using C = Compute<T>;
   const int64_t in = InPositions(s), out = OutPositions(s);
-  for (int64_t at = GlobalThread(); at < elements; at += GlobalThreads()) {
+  for (int64_t at = FirstElement(); at < elements; at += ElementStep()) {
     const T* plane = x + at / out * in;
     C sum = 0;
     const int64_t count = ForTaps(s, at % out, [&](int64_t i) { sum += Read(plane[i]); });
@@ -25,7 +23,7 @@ __global__ void AverageGrad(PoolShape s, const T* dy, T* dx, int64_t elements) {
   using C = Compute<T>;
   const int64_t in = InPositions(s), out = OutPositions(s);
   const PoolAxis &d = s.axes[0], &h = s.axes[1], &w = s.axes[2];
-  for (int64_t at = GlobalThread(); at < elements; at += GlobalThreads()) {
+  for (int64_t at = FirstElement(); at < elements; at += ElementStep()) {
     const T* plane = dy + at / in * out;
     C sum = 0;
     ForWindows(s, at % in, [&](int64_t p) {
@@ -43,7 +41,7 @@ template <class T>
 __global__ void Lp(PoolShape s, Compute<T> power, const T* x, T* y, int64_t elements) {
   using C = Compute<T>;
   const int64_t in = InPositions(s), out = OutPositions(s);
-  for (int64_t at = GlobalThread(); at < elements; at += GlobalThreads()) {
+  for (int64_t at = FirstElement(); at < elements; at += ElementStep()) {
     const T* plane = x + at / out * in;
     C sum = 0;
     ForTaps(s, at % out, [&](int64_t i) { sum += Power(Magnitude(Read(plane[i])), power); });
@@ -58,8 +56,8 @@ cudaError_t AveragePool(DType dtype, const PoolShape& s, const void* x, void* y,
   const int64_t elements = s.planes * OutPositions(s);
   if (elements == 0) return cudaSuccess;
   return DispatchReal(dtype, [&]<class T>() {
-    return Launch(Average<T>, {GridFor(elements, kThreads), kThreads}, stream, s,
-                  static_cast<const T*>(x), static_cast<T*>(y), elements);
+    return Launch(Average<T>, LinearGrid(elements), stream, s, static_cast<const T*>(x),
+                  static_cast<T*>(y), elements);
   });
 }
 
@@ -68,8 +66,8 @@ cudaError_t AveragePoolGrad(DType dtype, const PoolShape& s, const void* dy, voi
   const int64_t elements = s.planes * InPositions(s);
   if (elements == 0) return cudaSuccess;
   return DispatchReal(dtype, [&]<class T>() {
-    return Launch(AverageGrad<T>, {GridFor(elements, kThreads), kThreads}, stream, s,
-                  static_cast<const T*>(dy), static_cast<T*>(dx), elements);
+    return Launch(AverageGrad<T>, LinearGrid(elements), stream, s, static_cast<const T*>(dy),
+                  static_cast<T*>(dx), elements);
   });
 }
 
@@ -78,9 +76,8 @@ cudaError_t LpPool(DType dtype, const PoolShape& s, double p, const void* x, voi
   const int64_t elements = s.planes * OutPositions(s);
   if (elements == 0) return cudaSuccess;
   return DispatchReal(dtype, [&]<class T>() {
-    return Launch(Lp<T>, {GridFor(elements, kThreads), kThreads}, stream, s,
-                  static_cast<Compute<T>>(p), static_cast<const T*>(x), static_cast<T*>(y),
-                  elements);
+    return Launch(Lp<T>, LinearGrid(elements), stream, s, static_cast<Compute<T>>(p),
+                  static_cast<const T*>(x), static_cast<T*>(y), elements);
   });
 }
 

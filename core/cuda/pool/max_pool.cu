@@ -5,8 +5,6 @@
 namespace onward::cuda {
 namespace {
 
-constexpr int kThreads = 256;
-
 // The place of the winner in its plane; -1: the window lies in the padding alone.
 template <class T>
 struct PoolWinner {
@@ -30,7 +28,7 @@ __global__ void Max(PoolShape s, const T* x, T* y, int64_t* indices, bool column
                     int64_t elements) {
   const int64_t in = InPositions(s), out = OutPositions(s);
   const PoolAxis &d = s.axes[0], &h = s.axes[1], &w = s.axes[2];
-  for (int64_t at = GlobalThread(); at < elements; at += GlobalThreads()) {
+  for (int64_t at = FirstElement(); at < elements; at += ElementStep()) {
     const int64_t plane = at / out;
     const PoolWinner<T> winner = FindWinner(s, at % out, x + plane * in);
     if (y != nullptr) y[at] = Write<T>(winner.value);
@@ -47,7 +45,7 @@ __global__ void Max(PoolShape s, const T* x, T* y, int64_t* indices, bool column
 template <class T>
 __global__ void Winners(PoolShape s, const T* x, int* winners, int64_t elements) {
   const int64_t in = InPositions(s), out = OutPositions(s);
-  for (int64_t at = GlobalThread(); at < elements; at += GlobalThreads()) {
+  for (int64_t at = FirstElement(); at < elements; at += ElementStep()) {
     winners[at] = static_cast<int>(FindWinner(s, at % out, x + at / out * in).at);
   }
 }
@@ -55,7 +53,7 @@ __global__ void Winners(PoolShape s, const T* x, int* winners, int64_t elements)
 template <class T>
 __global__ void MaxGrad(PoolShape s, const T* dy, const int* winners, T* dx, int64_t elements) {
   const int64_t in = InPositions(s), out = OutPositions(s);
-  for (int64_t at = GlobalThread(); at < elements; at += GlobalThreads()) {
+  for (int64_t at = FirstElement(); at < elements; at += ElementStep()) {
     const int64_t first = at / in * out, place = at % in;
     Compute<T> sum = 0;
     ForWindows(s, place, [&](int64_t p) {
@@ -72,8 +70,8 @@ cudaError_t MaxPool(DType dtype, const PoolShape& s, const void* x, void* y, int
   const int64_t elements = s.planes * OutPositions(s);
   if (elements == 0) return cudaSuccess;
   const auto run = [&]<class T>() {
-    return Launch(Max<T>, {GridFor(elements, kThreads), kThreads}, stream, s,
-                  static_cast<const T*>(x), static_cast<T*>(y), indices, column_major, elements);
+    return Launch(Max<T>, LinearGrid(elements), stream, s, static_cast<const T*>(x),
+                  static_cast<T*>(y), indices, column_major, elements);
   };
   if (dtype == DType::kInt8) return run.template operator()<int8_t>();
   if (dtype == DType::kUint8) return run.template operator()<uint8_t>();
@@ -86,12 +84,12 @@ cudaError_t MaxPoolGrad(DType dtype, const PoolShape& s, const void* dy, const v
   if (in == 0) return cudaSuccess;
   return DispatchReal(dtype, [&]<class T>() {
     if (out > 0) {
-      const cudaError_t error = Launch(Winners<T>, {GridFor(out, kThreads), kThreads}, stream, s,
-                                       static_cast<const T*>(x), winners, out);
+      const cudaError_t error =
+          Launch(Winners<T>, LinearGrid(out), stream, s, static_cast<const T*>(x), winners, out);
       if (error != cudaSuccess) return error;
     }
-    return Launch(MaxGrad<T>, {GridFor(in, kThreads), kThreads}, stream, s,
-                  static_cast<const T*>(dy), winners, static_cast<T*>(dx), in);
+    return Launch(MaxGrad<T>, LinearGrid(in), stream, s, static_cast<const T*>(dy), winners,
+                  static_cast<T*>(dx), in);
   });
 }
 

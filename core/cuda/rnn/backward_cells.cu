@@ -50,7 +50,7 @@ __device__ bool Begin(const BackwardCell& c, const Unit<T>& at, int width) {
 // h = F(a);  da = dh * F'(a)
 template <class T>
 __global__ void RnnGrad(BackwardCell c) {
-  for (int64_t i = GlobalThread(); i < c.batch * c.hidden; i += GlobalThreads()) {
+  for (int64_t i = FirstElement(); i < c.batch * c.hidden; i += ElementStep()) {
     const Unit<T> at(c, i);
     if (!Begin(c, at, 1)) continue;
     at.dgate(0) =
@@ -66,7 +66,7 @@ template <class T>
 __global__ void LstmGrad(BackwardCell c) {
   const T clip = ClipOf<T>(c), unlimited = Infinity<T>();
   const T* p = static_cast<const T*>(c.peepholes);
-  for (int64_t k = GlobalThread(); k < c.batch * c.hidden; k += GlobalThreads()) {
+  for (int64_t k = FirstElement(); k < c.batch * c.hidden; k += ElementStep()) {
     const Unit<T> at(c, k);
     if (!Begin(c, at, 4)) continue;
     const T cell = RowOf<T>(c.cells, at.b)[at.u];
@@ -103,7 +103,7 @@ __global__ void LstmGrad(BackwardCell c) {
 template <class T>
 __global__ void GruGrad(BackwardCell c) {
   const T clip = ClipOf<T>(c);
-  for (int64_t k = GlobalThread(); k < c.batch * c.hidden; k += GlobalThreads()) {
+  for (int64_t k = FirstElement(); k < c.batch * c.hidden; k += ElementStep()) {
     const Unit<T> at(c, k);
     if (!Begin(c, at, c.linear_before_reset != 0 ? 4 : 3)) continue;
     const T last = LastOf(c, at, c.last_y, c.first_state);
@@ -127,7 +127,7 @@ __global__ void GruGrad(BackwardCell c) {
 template <class T>
 __global__ void ResetGrad(BackwardCell c) {
   const T clip = ClipOf<T>(c);
-  for (int64_t k = GlobalThread(); k < c.batch * c.hidden; k += GlobalThreads()) {
+  for (int64_t k = FirstElement(); k < c.batch * c.hidden; k += ElementStep()) {
     const Unit<T> at(c, k);
     if (!Active(c, at.b)) continue;
     const T e = RowOf<T>(c.dreset, at.b)[at.u], r = Activate(c.f, clip, at.gate(1));

@@ -51,7 +51,7 @@ __device__ void PutNothing(const ForwardCell& c, const Unit<T>& at, int width) {
 // h = F(a)
 template <class T>
 __global__ void Rnn(ForwardCell c) {
-  for (int64_t i = GlobalThread(); i < c.batch * c.hidden; i += GlobalThreads()) {
+  for (int64_t i = FirstElement(); i < c.batch * c.hidden; i += ElementStep()) {
     const Unit<T> at(c, i);
     if (!Active(c, at.b)) {
       PutNothing(c, at, 1);
@@ -71,7 +71,7 @@ template <class T>
 __global__ void Lstm(ForwardCell c) {
   const T clip = ClipOf<T>(c);
   const T* p = static_cast<const T*>(c.peepholes);
-  for (int64_t i = GlobalThread(); i < c.batch * c.hidden; i += GlobalThreads()) {
+  for (int64_t i = FirstElement(); i < c.batch * c.hidden; i += ElementStep()) {
     const Unit<T> at(c, i);
     if (!Active(c, at.b)) {
       PutNothing(c, at, 4);
@@ -102,7 +102,7 @@ __global__ void Lstm(ForwardCell c) {
 // all of it, r * (h R^T + Rb).
 template <class T>
 __global__ void Gates(ForwardCell c) {
-  for (int64_t i = GlobalThread(); i < c.batch * c.hidden; i += GlobalThreads()) {
+  for (int64_t i = FirstElement(); i < c.batch * c.hidden; i += ElementStep()) {
     const Unit<T> at(c, i);
     const int64_t u = at.u;
     at.gate(0) += BothBiases<T>(c, 3, 0, u);
@@ -122,7 +122,7 @@ __global__ void Gates(ForwardCell c) {
 template <class T>
 __global__ void Gru(ForwardCell c) {
   const T clip = ClipOf<T>(c);
-  for (int64_t i = GlobalThread(); i < c.batch * c.hidden; i += GlobalThreads()) {
+  for (int64_t i = FirstElement(); i < c.batch * c.hidden; i += ElementStep()) {
     const Unit<T> at(c, i);
     if (!Active(c, at.b)) {
       PutNothing(c, at, c.linear_before_reset != 0 ? 4 : 3);

@@ -5,8 +5,6 @@
 namespace onward::cuda {
 namespace {
 
-constexpr int kThreads = 128;
-
 // RNNs compute in float or double.
 template <class F>
 cudaError_t DispatchWide(DType dtype, const F& f) {
@@ -18,7 +16,7 @@ cudaError_t DispatchWide(DType dtype, const F& f) {
 template <class T>
 __global__ void Copy(int64_t elements, int64_t hidden, const T* from, int64_t from_step, T* to,
                      int64_t to_step) {
-  for (int64_t i = GlobalThread(); i < elements; i += GlobalThreads()) {
+  for (int64_t i = FirstElement(); i < elements; i += ElementStep()) {
     const int64_t b = i / hidden, u = i % hidden;
     to[b * to_step + u] = from == nullptr ? T(0) : from[b * from_step + u];
   }
@@ -27,7 +25,7 @@ __global__ void Copy(int64_t elements, int64_t hidden, const T* from, int64_t fr
 template <class T>
 __global__ void Swap(int64_t elements, int64_t first, int64_t second, int64_t n, const T* from,
                      T* to) {
-  for (int64_t i = GlobalThread(); i < elements; i += GlobalThreads()) {
+  for (int64_t i = FirstElement(); i < elements; i += ElementStep()) {
     const int64_t row = i / n;
     to[i] = from[(row % first * second + row / first) * n + i % n];
   }
@@ -45,7 +43,7 @@ __device__ T LastState(const LastStates& s, int64_t t, int64_t b, int64_t u) {
 
 template <class T>
 __global__ void Gather(LastStates s, T* to, int64_t elements) {
-  for (int64_t i = GlobalThread(); i < elements; i += GlobalThreads()) {
+  for (int64_t i = FirstElement(); i < elements; i += ElementStep()) {
     const int64_t row = i / s.hidden;
     to[i] = LastState<T>(s, row / s.batch, row % s.batch, i % s.hidden);
   }
@@ -74,7 +72,7 @@ template <class T>
 __global__ void Peepholes(PeepholeSums p, T* dp) {
   const LastStates& s = p.last;
   const T *cells = static_cast<const T*>(p.cells), *dgates = static_cast<const T*>(p.dgates);
-  for (int64_t u = GlobalThread(); u < s.hidden; u += GlobalThreads()) {
+  for (int64_t u = FirstElement(); u < s.hidden; u += ElementStep()) {
     T in = 0, out = 0, forget = 0;
     for (int64_t row = 0; row < s.steps * s.batch; ++row) {
       const T last = LastState<T>(s, row / s.batch, row % s.batch, u);
@@ -96,7 +94,7 @@ cudaError_t CopyRows(DType dtype, int64_t batch, int64_t hidden, const CellRows&
   const int64_t elements = batch * hidden;
   if (elements == 0) return cudaSuccess;
   return DispatchWide(dtype, [&]<class T>() {
-    return Launch(Copy<T>, {GridFor(elements, kThreads), kThreads}, stream, elements, hidden,
+    return Launch(Copy<T>, LinearGrid(elements), stream, elements, hidden,
                   static_cast<const T*>(from.data), from.step, static_cast<T*>(to.data), to.step);
   });
 }
@@ -106,8 +104,8 @@ cudaError_t SwapFirstAxes(DType dtype, const void* from, int64_t first, int64_t 
   const int64_t elements = first * second * n;
   if (elements == 0) return cudaSuccess;
   return DispatchWide(dtype, [&]<class T>() {
-    return Launch(Swap<T>, {GridFor(elements, kThreads), kThreads}, stream, elements, first, second,
-                  n, static_cast<const T*>(from), static_cast<T*>(to));
+    return Launch(Swap<T>, LinearGrid(elements), stream, elements, first, second, n,
+                  static_cast<const T*>(from), static_cast<T*>(to));
   });
 }
 
@@ -115,8 +113,7 @@ cudaError_t GatherLastStates(DType dtype, const LastStates& s, void* to, cudaStr
   const int64_t elements = s.steps * s.batch * s.hidden;
   if (elements == 0) return cudaSuccess;
   return DispatchWide(dtype, [&]<class T>() {
-    return Launch(Gather<T>, {GridFor(elements, kThreads), kThreads}, stream, s,
-                  static_cast<T*>(to), elements);
+    return Launch(Gather<T>, LinearGrid(elements), stream, s, static_cast<T*>(to), elements);
   });
 }
 
@@ -133,8 +130,7 @@ cudaError_t SumRows(DType dtype, const void* from, int64_t rows, int64_t stride,
 cudaError_t SumPeepholes(DType dtype, const PeepholeSums& sums, void* dp, cudaStream_t stream) {
   if (sums.last.hidden == 0) return cudaSuccess;
   return DispatchWide(dtype, [&]<class T>() {
-    return Launch(Peepholes<T>, {GridFor(sums.last.hidden, kThreads), kThreads}, stream, sums,
-                  static_cast<T*>(dp));
+    return Launch(Peepholes<T>, LinearGrid(sums.last.hidden), stream, sums, static_cast<T*>(dp));
   });
 }
 
