@@ -6,8 +6,6 @@
 namespace onward::cuda {
 namespace {
 
-constexpr int kThreads = 128;
-
 struct Position {
   int d, h, w;
 };
@@ -160,9 +158,9 @@ cudaError_t ConvForward(DType dtype, const DirectConv& c, const void* x, const v
   const int64_t elements = c.batch * c.groups * c.out_channels * OutPositions(c);
   if (elements == 0) return cudaSuccess;
   return DispatchReal(dtype, [&]<class T>() {
-    return Launch(Forward<T>, {GridFor(elements, kThreads), kThreads}, stream, c,
-                  static_cast<const T*>(x), static_cast<const T*>(w), static_cast<const T*>(bias),
-                  static_cast<T*>(y), elements);
+    return Launch(Forward<T>, LinearGrid(elements), stream, c, static_cast<const T*>(x),
+                  static_cast<const T*>(w), static_cast<const T*>(bias), static_cast<T*>(y),
+                  elements);
   });
 }
 
@@ -171,9 +169,9 @@ cudaError_t ConvData(DType dtype, const DirectConv& c, const void* dy, const voi
   const int64_t elements = c.batch * c.groups * c.in_channels * InPositions(c);
   if (elements == 0) return cudaSuccess;
   return DispatchReal(dtype, [&]<class T>() {
-    return Launch(Data<T>, {GridFor(elements, kThreads), kThreads}, stream, c,
-                  static_cast<const T*>(dy), static_cast<const T*>(w), static_cast<const T*>(bias),
-                  static_cast<T*>(dx), elements);
+    return Launch(Data<T>, LinearGrid(elements), stream, c, static_cast<const T*>(dy),
+                  static_cast<const T*>(w), static_cast<const T*>(bias), static_cast<T*>(dx),
+                  elements);
   });
 }
 
@@ -193,8 +191,8 @@ cudaError_t FillChannels(DType dtype, const void* bias, int64_t batch, int64_t c
   const int64_t elements = batch * channels * positions;
   if (elements == 0) return cudaSuccess;
   return DispatchReal(dtype, [&]<class T>() {
-    return Launch(Fill<T>, {GridFor(elements, kThreads), kThreads}, stream,
-                  static_cast<const T*>(bias), channels, positions, static_cast<T*>(y), elements);
+    return Launch(Fill<T>, LinearGrid(elements), stream, static_cast<const T*>(bias), channels,
+                  positions, static_cast<T*>(y), elements);
   });
 }
 

@@ -5,8 +5,6 @@
 namespace onward::cuda {
 namespace {
 
-constexpr int kThreads = 256;
-
 template <class T>
 __global__ void Spread(const T* c, int64_t c_row, int64_t c_column, Compute<T> scale,
                        int64_t elements, int64_t n, T* y) {
@@ -22,8 +20,8 @@ cudaError_t SpreadAddend(DType dtype, const void* c, int64_t c_row, int64_t c_co
                          int64_t m, int64_t n, void* y, cudaStream_t stream) {
   if (m * n == 0) return cudaSuccess;
   return DispatchReal(dtype, [&]<class T>() {
-    return Launch(Spread<T>, {GridFor(m * n, kThreads), kThreads}, stream, static_cast<const T*>(c),
-                  c_row, c_column, static_cast<Compute<T>>(scale), m * n, n, static_cast<T*>(y));
+    return Launch(Spread<T>, LinearGrid(m * n), stream, static_cast<const T*>(c), c_row, c_column,
+                  static_cast<Compute<T>>(scale), m * n, n, static_cast<T*>(y));
   });
 }
 

@@ -6,8 +6,6 @@
 namespace onward::cuda {
 namespace {
 
-constexpr int kThreads = 256;
-
 template <class T>
 __global__ void Average(PoolShape s, const T* x, T* y, int64_t elements) {
   using C = Compute<T>;
@@ -58,8 +56,8 @@ cudaError_t AveragePool(DType dtype, const PoolShape& s, const void* x, void* y,
   const int64_t elements = s.planes * OutPositions(s);
   if (elements == 0) return cudaSuccess;
   return DispatchReal(dtype, [&]<class T>() {
-    return Launch(Average<T>, {GridFor(elements, kThreads), kThreads}, stream, s,
-                  static_cast<const T*>(x), static_cast<T*>(y), elements);
+    return Launch(Average<T>, LinearGrid(elements), stream, s, static_cast<const T*>(x),
+                  static_cast<T*>(y), elements);
   });
 }
 
@@ -68,8 +66,8 @@ cudaError_t AveragePoolGrad(DType dtype, const PoolShape& s, const void* dy, voi
   const int64_t elements = s.planes * InPositions(s);
   if (elements == 0) return cudaSuccess;
   return DispatchReal(dtype, [&]<class T>() {
-    return Launch(AverageGrad<T>, {GridFor(elements, kThreads), kThreads}, stream, s,
-                  static_cast<const T*>(dy), static_cast<T*>(dx), elements);
+    return Launch(AverageGrad<T>, LinearGrid(elements), stream, s, static_cast<const T*>(dy),
+                  static_cast<T*>(dx), elements);
   });
 }
 
@@ -78,9 +76,8 @@ cudaError_t LpPool(DType dtype, const PoolShape& s, double p, const void* x, voi
   const int64_t elements = s.planes * OutPositions(s);
   if (elements == 0) return cudaSuccess;
   return DispatchReal(dtype, [&]<class T>() {
-    return Launch(Lp<T>, {GridFor(elements, kThreads), kThreads}, stream, s,
-                  static_cast<Compute<T>>(p), static_cast<const T*>(x), static_cast<T*>(y),
-                  elements);
+    return Launch(Lp<T>, LinearGrid(elements), stream, s, static_cast<Compute<T>>(p),
+                  static_cast<const T*>(x), static_cast<T*>(y), elements);
   });
 }
 

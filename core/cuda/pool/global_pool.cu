@@ -7,8 +7,6 @@
 namespace onward::cuda {
 namespace {
 
-constexpr int kThreads = 256;
-
 struct LargestOrNan {
   template <class C>
   static __device__ C Join(C a, C b) {
@@ -102,7 +100,7 @@ cudaError_t GlobalAveragePoolGrad(DType dtype, int64_t planes, int64_t positions
   const int64_t elements = planes * positions;
   if (elements == 0) return cudaSuccess;
   return DispatchReal(dtype, [&]<class T>() {
-    return Launch(SpreadPlanes<T>, {GridFor(elements, kThreads), kThreads}, stream, positions,
+    return Launch(SpreadPlanes<T>, LinearGrid(elements), stream, positions,
                   static_cast<const T*>(dy), static_cast<T*>(dx), elements);
   });
 }

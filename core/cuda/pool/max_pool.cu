@@ -5,8 +5,6 @@
 namespace onward::cuda {
 namespace {
 
-constexpr int kThreads = 256;
-
 // The place of the winner in its plane; -1: the window lies in the padding alone.
 template <class T>
 struct PoolWinner {
@@ -72,8 +70,8 @@ cudaError_t MaxPool(DType dtype, const PoolShape& s, const void* x, void* y, int
   const int64_t elements = s.planes * OutPositions(s);
   if (elements == 0) return cudaSuccess;
   const auto run = [&]<class T>() {
-    return Launch(Max<T>, {GridFor(elements, kThreads), kThreads}, stream, s,
-                  static_cast<const T*>(x), static_cast<T*>(y), indices, column_major, elements);
+    return Launch(Max<T>, LinearGrid(elements), stream, s, static_cast<const T*>(x),
+                  static_cast<T*>(y), indices, column_major, elements);
   };
   if (dtype == DType::kInt8) return run.template operator()<int8_t>();
   if (dtype == DType::kUint8) return run.template operator()<uint8_t>();
@@ -86,12 +84,12 @@ cudaError_t MaxPoolGrad(DType dtype, const PoolShape& s, const void* dy, const v
   if (in == 0) return cudaSuccess;
   return DispatchReal(dtype, [&]<class T>() {
     if (out > 0) {
-      const cudaError_t error = Launch(Winners<T>, {GridFor(out, kThreads), kThreads}, stream, s,
-                                       static_cast<const T*>(x), winners, out);
+      const cudaError_t error =
+          Launch(Winners<T>, LinearGrid(out), stream, s, static_cast<const T*>(x), winners, out);
       if (error != cudaSuccess) return error;
     }
-    return Launch(MaxGrad<T>, {GridFor(in, kThreads), kThreads}, stream, s,
-                  static_cast<const T*>(dy), winners, static_cast<T*>(dx), in);
+    return Launch(MaxGrad<T>, LinearGrid(in), stream, s, static_cast<const T*>(dy), winners,
+                  static_cast<T*>(dx), in);
   });
 }
 

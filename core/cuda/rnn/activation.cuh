@@ -96,14 +96,12 @@ __device__ T ClipOf(const CellStep& c) {
   return static_cast<T>(c.clip);
 }
 
-inline constexpr int kCellThreads = 128;
-
 // A kernel over all units of all sequences of a step; RNNs compute in float or double.
 template <class Cell, class Kernels>
 cudaError_t LaunchCell(DType dtype, const Cell& cell, const Kernels& kernels, cudaStream_t stream) {
   const int64_t units = cell.batch * cell.hidden;
   if (units == 0) return cudaSuccess;
-  const Geometry geometry = {GridFor(units, kCellThreads), kCellThreads};
+  const Geometry geometry = LinearGrid(units);
   if (dtype == DType::kFloat) return Launch(kernels.of_float, geometry, stream, cell);
   if (dtype == DType::kDouble) return Launch(kernels.of_double, geometry, stream, cell);
   return cudaErrorInvalidValue;

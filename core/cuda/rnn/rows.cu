@@ -5,8 +5,6 @@
 namespace onward::cuda {
 namespace {
 
-constexpr int kThreads = 128;
-
 // RNNs compute in float or double.
 template <class F>
 cudaError_t DispatchWide(DType dtype, const F& f) {
@@ -96,7 +94,7 @@ cudaError_t CopyRows(DType dtype, int64_t batch, int64_t hidden, const CellRows&
   const int64_t elements = batch * hidden;
   if (elements == 0) return cudaSuccess;
   return DispatchWide(dtype, [&]<class T>() {
-    return Launch(Copy<T>, {GridFor(elements, kThreads), kThreads}, stream, elements, hidden,
+    return Launch(Copy<T>, LinearGrid(elements), stream, elements, hidden,
                   static_cast<const T*>(from.data), from.step, static_cast<T*>(to.data), to.step);
   });
 }
@@ -106,8 +104,8 @@ cudaError_t SwapFirstAxes(DType dtype, const void* from, int64_t first, int64_t 
   const int64_t elements = first * second * n;
   if (elements == 0) return cudaSuccess;
   return DispatchWide(dtype, [&]<class T>() {
-    return Launch(Swap<T>, {GridFor(elements, kThreads), kThreads}, stream, elements, first, second,
-                  n, static_cast<const T*>(from), static_cast<T*>(to));
+    return Launch(Swap<T>, LinearGrid(elements), stream, elements, first, second, n,
+                  static_cast<const T*>(from), static_cast<T*>(to));
   });
 }
 
@@ -115,8 +113,7 @@ cudaError_t GatherLastStates(DType dtype, const LastStates& s, void* to, cudaStr
   const int64_t elements = s.steps * s.batch * s.hidden;
   if (elements == 0) return cudaSuccess;
   return DispatchWide(dtype, [&]<class T>() {
-    return Launch(Gather<T>, {GridFor(elements, kThreads), kThreads}, stream, s,
-                  static_cast<T*>(to), elements);
+    return Launch(Gather<T>, LinearGrid(elements), stream, s, static_cast<T*>(to), elements);
   });
 }
 
@@ -133,8 +130,7 @@ cudaError_t SumRows(DType dtype, const void* from, int64_t rows, int64_t stride,
 cudaError_t SumPeepholes(DType dtype, const PeepholeSums& sums, void* dp, cudaStream_t stream) {
   if (sums.last.hidden == 0) return cudaSuccess;
   return DispatchWide(dtype, [&]<class T>() {
-    return Launch(Peepholes<T>, {GridFor(sums.last.hidden, kThreads), kThreads}, stream, sums,
-                  static_cast<T*>(dp));
+    return Launch(Peepholes<T>, LinearGrid(sums.last.hidden), stream, sums, static_cast<T*>(dp));
   });
 }
 
