@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/compute_flags.h"
 
+#include <iostream>
 #include <memory>
 #include <string>
 #include <utility>
@@ -84,6 +85,12 @@ Command Computing(Command command, RunIn run) {
     return run(args, *environment);
   };
   return command;
+}
+
+void WarnOfTraining(const Model& model) {
+  if (!model.training_damaged()) return;
+  std::cerr << "warning: training_info of '" << model.path()
+            << "' is damaged and left out; it cannot be trained\n";
 }
 
 }  // namespace onward
