@@ -86,7 +86,8 @@ Result<std::vector<Finding>> Model::Check(const Environment& environment) const 
       [&] { return CheckModel(impl_->model, Access::FromEnvironment(environment)); },
       [](const std::vector<onward::Finding>& found) {
         std::vector<Finding> out;
-        for (const onward::Finding& f : found) out.push_back({f.rule, f.place, f.what, f.fix});
+        for (const onward::Finding& f : found)
+          out.push_back({f.rule, f.place, f.what, f.fix, IsRemark(f)});
         return out;
       });
 }

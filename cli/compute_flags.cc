@@ -136,4 +136,10 @@ Command Computing(Command command, RunIn run) {
   return command;
 }
 
+void WarnOfTraining(const Model& model) {
+  if (!model.training_damaged()) return;
+  std::cerr << "warning: training_info of '" << model.path()
+            << "' is damaged and left out; it cannot be trained\n";
+}
+
 }  // namespace onward

@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "cli/args.h"
+#include "core/onnx_io/model.h"
 #include "environment/environment.h"
 
 namespace onward {
@@ -18,6 +19,9 @@ using RunIn = std::function<absl::StatusOr<int>(const Args&, const Environment&)
 Command InEnvironment(Command command, RunIn run);
 // Likewise for one that computes: also with --threads, --exact-conv and --memory-limit.
 Command Computing(Command command, RunIn run);
+
+// Says on standard error that training_info is damaged, to who uses the rest of the file.
+void WarnOfTraining(const Model& model);
 
 }  // namespace onward
 

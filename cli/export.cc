@@ -50,6 +50,7 @@ absl::StatusOr<Model> PortableStep(const Model& model, const Environment& enviro
 
 absl::StatusOr<int> RunExport(const Args& args, const Environment& environment) {
   ONWARD_ASSIGN_OR_RETURN(Model model, ReadModel(args.Argument("MODEL")));
+  WarnOfTraining(model);
   Model out;
   if (args.Has("portable-step")) {
     ONWARD_ASSIGN_OR_RETURN(out, PortableStep(model, environment));

@@ -25,6 +25,7 @@
 #include "training_info/import.h"
 #include "training_info/step.h"
 #include "training_info/surgery/surgery.h"
+#include "training_info/validate.h"
 
 namespace onward {
 namespace {
@@ -69,9 +70,22 @@ absl::StatusOr<GradientReport> Report(const Args& args, const Model& model, cons
   return ReportTraining(model, options, environment);
 }
 
+// The rest of the file is there all the same.
+void WarnOfBrokenTraining(const Model& model, const TrainingSpec& spec,
+                          const Environment& environment) {
+  if (spec.entries.empty() && spec.problems.empty()) return;
+  const std::vector<Finding> findings = ValidateTraining(spec, environment);
+  if (findings.empty()) return;
+  std::cerr << "warning: the training of '" << model.path()
+            << "' is broken: " << findings[0].ToString()
+            << (findings.size() > 1 ? absl::StrCat(" (and ", findings.size() - 1, " more)") : "")
+            << "; `onward check` lists all\n";
+}
+
 absl::StatusOr<Facts> Gather(const Args& args, const Model& model, const Environment& environment) {
   Facts facts;
-  ONWARD_ASSIGN_OR_RETURN(facts.spec, ImportTraining(model));
+  ONWARD_ASSIGN_OR_RETURN(facts.spec, ImportTraining(model, ImportMode::kBoth));
+  WarnOfBrokenTraining(model, facts.spec, environment);
   for (const Node& node : facts.spec.inference.nodes) ++facts.operators[OpName(node)];
   if (auto classes = StoredClasses(model); classes.ok()) facts.classes = *std::move(classes);
   // What make-trainable would find.
@@ -156,6 +170,8 @@ void PrintTraining(const Model& model, const TrainingSpec& spec) {
     for (const auto& [op, n] : ops) std::cout << "  " << n << " x " << op << "\n";
     for (const NamedType& in : e.algorithm.inputs)
       std::cout << "  input " << in.name << ": " << in.type.ToString() << "\n";
+    if (e.rate.problem.empty() && e.rate.every > 1)
+      std::cout << "  every " << e.rate.every << " iterations, from " << e.rate.phase << "\n";
     for (const Binding& b : e.update_bindings)
       std::cout << "  " << b.variable << " <- " << b.value << "\n";
   }
@@ -231,7 +247,7 @@ void PrintJson(const Model& model, const Facts& f) {
     for (const Binding& b : e.update_bindings) w.Field(b.variable, b.value);
     w.EndObject().Key("initialization_bindings").BeginObject();
     for (const Binding& b : e.initialization_bindings) w.Field(b.variable, b.value);
-    w.EndObject();
+    w.EndObject().Field("every", e.rate.every).Field("phase", e.rate.phase);
     values("inputs", e.algorithm.inputs);
     w.EndObject();
   }

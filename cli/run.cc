@@ -83,6 +83,7 @@ Flag OnlyFlag() {
 absl::StatusOr<int> RunRun(const Args& args, const Environment& environment) {
   WatchInterrupts();
   ONWARD_ASSIGN_OR_RETURN(Model model, ReadModel(args.Argument("MODEL")));
+  WarnOfTraining(model);
   ONWARD_ASSIGN_OR_RETURN(Graph graph,
                           RunnableGraph(model, environment, {Wanted(args), args.Has("no-zipmap")}));
   ONWARD_ASSIGN_OR_RETURN(ValueMap feeds,
@@ -127,8 +128,15 @@ absl::StatusOr<int> RunStep(const Args& args, const Environment& environment) {
   if (args.Has("initialize")) ONWARD_RETURN_IF_ERROR(training->Initialize());
   const std::vector<std::string> wanted = Wanted(args);
   for (const std::string& name : wanted) ONWARD_RETURN_IF_ERROR(training->CheckOutput(name));
+  // Inputs that this step does not need may be given, as to a graph.
+  std::vector<NamedType> all;
+  for (int k = 0; k < training->entries(); ++k) {
+    const std::vector<NamedType>& inputs = training->lowered(k).inputs;
+    all.insert(all.end(), inputs.begin(), inputs.end());
+  }
   ONWARD_ASSIGN_OR_RETURN(
-      ValueMap feeds, ParseValueArguments(args.All("input"), training->StepInputs(entry, wanted)));
+      ValueMap feeds,
+      ParseValueArguments(args.All("input"), training->StepInputs(entry, wanted), all));
   ValueMap outputs;
   for (int64_t i = 0; i < args.Int("n"); ++i) {
     auto result = entry >= 0 ? training->StepEntryValues(entry, feeds, wanted, &Interrupted())

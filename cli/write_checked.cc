@@ -15,6 +15,7 @@ absl::Status WriteChecked(const Model& model, const std::string& path, const Wri
   };
   auto findings = CheckModel(model, environment);
   if (!findings.ok()) return refused(findings.status());
+  std::erase_if(*findings, IsRemark);
   if (!findings->empty()) return refused(FindingsToStatus(*findings));
   return WriteModel(model, path, options);
 }

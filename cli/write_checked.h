@@ -12,7 +12,7 @@
 
 namespace onward {
 
-// Nothing is written where CheckModel has findings; the error holds them all.
+// Nothing is written where CheckModel has findings, remarks apart; the error holds them all.
 absl::Status WriteChecked(const Model& model, const std::string& path, const WriteOptions& options,
                           const Environment& environment);
 

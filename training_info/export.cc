@@ -64,6 +64,7 @@ absl::StatusOr<Model> WithVariables(const Model& model, const Variables& variabl
 
 Model InferenceOnly(const Model& model) {
   Model out = model;
+  out.set_training_damaged(false);
   onnx::ModelProto& proto = out.proto();
   proto.clear_training_info();
   std::set<std::string> domains;

@@ -13,6 +13,7 @@
 #include "core/graph/inline.h"
 #include "core/graph/patterns/recognise.h"
 #include "core/graph/verify.h"
+#include "training_info/body_gradients.h"
 #include "training_info/expand_calls.h"
 #include "training_info/export.h"
 #include "training_info/library.h"
@@ -173,10 +174,9 @@ void Recognise(const std::set<std::string>& variables, const Environment& enviro
                Graph* graph) {
   if (!InferTypes(graph, environment.operators()).ok()) return;
   NameSet keep(variables.begin(), variables.end());
-  for (const Node& node : graph->nodes) {
-    if (!IsGradient(node)) continue;
+  ForEachGradient(graph->nodes, [&](const Node& node) {
     for (std::string& name : NamedBy(node)) keep.insert(std::move(name));
-  }
+  });
   RecogniseOperators(graph, keep);
 }
 
@@ -201,8 +201,18 @@ absl::Status KeepOutputs(const std::vector<std::string>& names, Graph* graph) {
 
 }  // namespace
 
-absl::StatusOr<Graph> ExpandGradients(const Graph& graph, const Environment& environment) {
+namespace {
+
+// `taken`: names of graphs around this one.
+absl::StatusOr<Graph> ExpandWithin(const Graph& graph, const NameSet& taken,
+                                   const Environment& environment) {
   Graph work = graph;
+  ONWARD_RETURN_IF_ERROR(ExpandBodyGradients(
+      environment.operators(), taken,
+      [&](const Graph& closed, const NameSet& outer) {
+        return ExpandWithin(closed, outer, environment);
+      },
+      &work));
   for (int number = 0;; ++number) {
     // The first Gradient node that depends on no other one.
     int chosen = -1, remaining = 0;
@@ -250,12 +260,19 @@ absl::StatusOr<Graph> ExpandGradients(const Graph& graph, const Environment& env
     for (size_t i = 0; i < before.size(); ++i) {
       (waits[i] || is_pending(before[i]) ? pending : work.nodes).push_back(std::move(before[i]));
     }
+    known.insert(taken.begin(), taken.end());
     ONWARD_RETURN_IF_ERROR(ExpandOne(gradient, number, known, environment, &work));
     for (Node& n : pending) work.nodes.push_back(std::move(n));
     for (Node& n : after) work.nodes.push_back(std::move(n));
   }
   ONWARD_RETURN_IF_ERROR(SortNodes(&work));
   return work;
+}
+
+}  // namespace
+
+absl::StatusOr<Graph> ExpandGradients(const Graph& graph, const Environment& environment) {
+  return ExpandWithin(graph, {}, environment);
 }
 
 absl::StatusOr<Graph> InlineOwnFunctions(const Graph& graph, const Environment& environment,

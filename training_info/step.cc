@@ -41,6 +41,11 @@ void Assign(const Variables& saved, Variables* variables) {
 
 absl::StatusOr<std::unique_ptr<TrainingModel>> TrainingModel::Create(
     Model model, const Environment& environment) {
+  if (model.training_damaged()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", model.path(), "': training_info is damaged and cannot be read; ",
+                     "inference works without it (run, export)"));
+  }
   if (!model.has_training()) {
     return absl::FailedPreconditionError(
         absl::StrCat("'", model.path(),
@@ -62,6 +67,7 @@ absl::StatusOr<std::unique_ptr<TrainingModel>> TrainingModel::Create(
   ONWARD_RETURN_IF_ERROR(trainer->OpenVariables());
   trainer->random_ = {MetadataNumber(trainer->model_, kMetaRandomSeed),
                       MetadataNumber(trainer->model_, kMetaRandomStep)};
+  trainer->iteration_ = MetadataNumber(trainer->model_, kMetaIteration);
   return trainer;
 }
 
@@ -108,6 +114,7 @@ absl::Status TrainingModel::Initialize() {
     }
   }
   Assign(fresh, &variables());
+  iteration_ = 0;
   return absl::OkStatus();
 }
 
@@ -245,6 +252,7 @@ absl::StatusOr<ValueMap> TrainingModel::StepValues(const ValueMap& feeds,
   const Variables saved = entries() > 1 ? CopyOf(std::as_const(*this).variables()) : Variables{};
   ValueMap all;
   for (int k = 0; k < entries(); ++k) {
+    if (!spec_.entries[k].rate.Includes(static_cast<int64_t>(iteration_))) continue;
     auto result = RunEntry(k, feeds, outputs, cancel);
     if (!result.ok()) {
       Assign(saved, &variables());
@@ -253,6 +261,7 @@ absl::StatusOr<ValueMap> TrainingModel::StepValues(const ValueMap& feeds,
     for (auto& [name, value] : *result) all[name] = std::move(value);
   }
   ++random_.step;
+  ++iteration_;
   return all;
 }
 
@@ -292,6 +301,9 @@ absl::StatusOr<Model> TrainingModel::Export() const {
   ONWARD_ASSIGN_OR_RETURN(Model out, WithVariables(model_, shown));
   out.SetMetadata(kMetaRandomSeed, absl::StrCat(random_.seed));
   out.SetMetadata(kMetaRandomStep, absl::StrCat(random_.step));
+  const bool rated = std::any_of(spec_.entries.begin(), spec_.entries.end(),
+                                 [](const TrainingEntry& entry) { return entry.rate.every > 1; });
+  if (rated) out.SetMetadata(kMetaIteration, absl::StrCat(iteration_));
   lent_ = lent;
   return out;
 }

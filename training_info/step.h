@@ -27,6 +27,8 @@ inline constexpr char kMetaTrainOutput[] =
 inline constexpr char kMetaLabel[] = "onward.label_input";
 inline constexpr char kMetaRandomSeed[] = "onward.random_seed";
 inline constexpr char kMetaRandomStep[] = "onward.random_step";
+// Iterations done, where entries have rates (spec.h) that depend on it.
+inline constexpr char kMetaIteration[] = "onward.iteration";
 
 class TrainingModel {
  public:
@@ -38,7 +40,8 @@ class TrainingModel {
   // Sets every variable to the file's value, then runs every entry's
   // initialization, in order, and assigns the results.
   absl::Status Initialize();
-  // One iteration: every entry in order, each followed by its assignments.
+  // One iteration: every entry whose rate includes it, in order, each followed by its
+  // assignments.
   // `outputs` names what to return; empty: all outputs of the training graphs.
   // If an entry fails, the state is as before the iteration.
   absl::StatusOr<TensorMap> Step(const TensorMap& feeds,
@@ -127,6 +130,7 @@ class TrainingModel {
   mutable std::weak_ptr<Variables> lent_;
   const Executor* writer_ = nullptr;  // RunOptions::writer
   RandomState random_;
+  uint64_t iteration_ = 0;  // of Step; entries run alone do not count
   std::map<std::pair<int, std::vector<std::string>>, std::unique_ptr<Program>> programs_;
   std::unique_ptr<Session> inference_;
 };

@@ -10,10 +10,7 @@
 #include "core/base/status.h"
 #include "core/graph/infer.h"
 #include "core/graph/inline.h"
-#include "core/tensor/finite.h"
 #include "training_info/combine.h"
-#include "training_info/import.h"
-#include "training_info/lower.h"
 
 namespace onward {
 namespace {
@@ -114,21 +111,6 @@ void CheckStrings(const TrainingSpec& spec, Findings* f) {
   }
 }
 
-// A step refuses to assign what is not finite, so it could only fail. Not asked of a
-// model before it is opened: the next step may well replace the value.
-void CheckFiniteVariables(const TrainingSpec& spec, Findings* f) {
-  for (int k = 0; k < static_cast<int>(spec.entries.size()); ++k) {
-    for (const Binding& b : spec.entries[k].update_bindings) {
-      const Tensor* variable = spec.FindInitializer(b.variable);
-      if (variable == nullptr || AllFinite(*variable)) continue;
-      f->push_back(
-          {"non-finite-value", Place(k, "update_binding"),
-           absl::StrCat("'", b.variable, "', which training changes, holds NaN or infinity"),
-           "go back to an earlier file; if the values are meant, do not train this tensor"});
-    }
-  }
-}
-
 // The inference graph must run by itself.
 void CheckInference(const TrainingSpec& spec, Findings* f) {
   auto inlined = InlineFunctions(spec.inference);
@@ -218,6 +200,46 @@ void CheckBindingTypes(const TrainingSpec& spec, int k, const Graph& graph,
   }
 }
 
+// Import has sorted what can be sorted. Whether there is a finding.
+bool CheckCircle(const Graph& graph, const std::string& place, Findings* f) {
+  Graph sorted = graph;
+  const absl::Status status = SortNodes(&sorted);
+  if (status.ok()) return false;
+  f->push_back(
+      {"cycle", place, std::string(status.message()), "let one of its nodes read something else"});
+  return true;
+}
+
+// The lists of the standard's optimizers are grouped by kind, so a wrong count shifts them all.
+void CheckOptimizers(const Graph& graph, const std::string& place, Findings* f) {
+  struct Counts {
+    const char* op;
+    size_t inputs, outputs;  // for each tensor, beside R and T
+  };
+  constexpr Counts kCounts[] = {{"Adagrad", 3, 2}, {"Momentum", 3, 2}, {"Adam", 4, 3}};
+  for (const Node& node : graph.nodes) {
+    for (const Counts& counts : kCounts) {
+      if (!node.Is(counts.op, kTrainingDomain)) continue;
+      const size_t inputs = node.inputs.size() < 2 ? 0 : node.inputs.size() - 2;
+      const size_t tensors = inputs / counts.inputs;
+      if (tensors > 0 && inputs % counts.inputs == 0 &&
+          node.outputs.size() == tensors * counts.outputs)
+        continue;
+      f->push_back({"optimizer-count", absl::StrCat(place, ": graph, ", node.Describe()),
+                    absl::StrCat("has ", node.inputs.size(), " inputs and ", node.outputs.size(),
+                                 " outputs"),
+                    absl::StrCat("give R, T and ", counts.inputs, " inputs for each tensor, and ",
+                                 counts.outputs, " outputs for each")});
+    }
+  }
+}
+
+void CheckRate(const TrainingEntry& entry, int k, Findings* f) {
+  if (entry.rate.problem.empty()) return;
+  f->push_back({"bad-rate", Place(k, "algorithm"), entry.rate.problem,
+                absl::StrCat("write a number from 1 into ", kMetaEvery)});
+}
+
 // A graph as it will run: its nodes, and the types of what is bound.
 void CheckWhole(const TrainingSpec& spec, int k, const Graph& graph,
                 const std::vector<Binding>& bindings, const char* graph_name,
@@ -228,10 +250,13 @@ void CheckWhole(const TrainingSpec& spec, int k, const Graph& graph,
                   kMendFunction});
     return;
   }
+  const bool circular = CheckCircle(*inlined, Place(k, graph_name), f);
   for (Finding& finding : CheckGraph(*inlined)) {
+    if (circular && finding.rule == "not-sorted") continue;
     finding.place = absl::StrCat(Place(k, graph_name), ": ", finding.place);
     f->push_back(std::move(finding));
   }
+  CheckOptimizers(*inlined, Place(k, graph_name), f);
   Graph typed = *std::move(inlined);
   // Types only sharpen the checks; graphs that cannot be typed are judged when run.
   if (InferTypes(&typed, environment.operators()).ok())
@@ -249,30 +274,21 @@ void CheckAlgorithm(const TrainingSpec& spec, int k, const Environment& environm
              environment, f);
 }
 
-// Whether the Gradient nodes can be expanded.
-void CheckGradients(const TrainingSpec& spec, const Environment& environment, Findings* f) {
-  for (int k = 0; k < static_cast<int>(spec.entries.size()); ++k) {
-    auto combined = Combine(spec, k);
-    const absl::Status lowered =
-        combined.ok() ? Lower(*combined, environment).status() : combined.status();
-    if (lowered.ok()) continue;
-    f->push_back({"bad-gradient", Place(k, "algorithm"), std::string(lowered.message()),
-                  "name tensors that y depends on through differentiable operators"});
-  }
-}
-
 }  // namespace
 
 std::vector<Finding> ValidateTraining(const TrainingSpec& spec, const Environment& environment) {
-  Findings findings;
+  Findings findings = spec.problems;
+  const size_t unread = findings.size();
   CheckInference(spec, &findings);
-  const bool inference_stands = findings.empty();
+  const bool inference_stands = findings.size() == unread;
   CheckUniqueKeys(spec, &findings);
   CheckAlgorithmInitializers(spec, &findings);
   CheckStrings(spec, &findings);
   for (int k = 0; k < static_cast<int>(spec.entries.size()); ++k) {
     const TrainingEntry& entry = spec.entries[k];
+    if (!entry.readable) continue;
     CheckInitializationInputs(entry, k, &findings);
+    CheckRate(entry, k, &findings);
     CheckKeys(spec, k, &findings);
     CheckValues(spec, k, &findings);
     CheckSparse(spec, k, &findings);
@@ -284,28 +300,6 @@ std::vector<Finding> ValidateTraining(const TrainingSpec& spec, const Environmen
     CheckWhole(spec, k, entry.initialization, entry.initialization_bindings, "initialization",
                "initialization_binding", environment, &findings);
   }
-  return findings;
-}
-
-absl::StatusOr<std::vector<Finding>> CheckModel(const Model& model,
-                                                const Environment& environment) {
-  ONWARD_ASSIGN_OR_RETURN(TrainingSpec spec, ImportTraining(model));
-  Findings findings;
-  if (model.has_training() && model.ir_version() < 7) {
-    findings.push_back(
-        {"ir-version", "model",
-         absl::StrCat("training_info needs IR version 7, the file says ", model.ir_version()),
-         "raise ir_version"});
-  }
-  for (Finding& finding : ValidateTraining(spec, environment))
-    findings.push_back(std::move(finding));
-  if (!findings.empty()) return findings;
-  ONWARD_ASSIGN_OR_RETURN(Graph typed, InlineFunctions(spec.inference));
-  for (Finding& finding : CheckTypes(std::move(typed), environment.operators())) {
-    findings.push_back(std::move(finding));
-  }
-  CheckGradients(spec, environment, &findings);
-  CheckFiniteVariables(spec, &findings);
   return findings;
 }
 

@@ -16,8 +16,12 @@ namespace onward {
 // Every broken rule, in order of entries. Also checks each combined graph.
 std::vector<Finding> ValidateTraining(const TrainingSpec& spec, const Environment& environment);
 
-// The whole model: its graph and its training_info.
+// The whole model: its graph and its training_info, and what is odd about a file that can be
+// trained (check.cc). An error only where the file is gone.
 absl::StatusOr<std::vector<Finding>> CheckModel(const Model& model, const Environment& environment);
+
+// Whether the finding is about a file that can be trained all the same.
+bool IsRemark(const Finding& finding);
 
 }  // namespace onward
 

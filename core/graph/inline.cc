@@ -20,6 +20,27 @@ constexpr int kMaxNesting = 32;
 constexpr size_t kMaxPrefixPart = 64;
 constexpr size_t kBytesOfNode = 1024;
 
+bool IsGradient(const Node& node) { return node.Is("Gradient", kTrainingDomain); }
+
+bool HoldsGradient(const Graph& graph) {
+  return std::any_of(graph.nodes.begin(), graph.nodes.end(), [](const Node& node) {
+    bool holds = IsGradient(node);
+    ForEachBody(
+        node, [&](const std::string&, const Graph& body) { holds = holds || HoldsGradient(body); });
+    return holds;
+  });
+}
+
+// Its attributes are names of values.
+void RenameNamed(const Renaming& renaming, Node* gradient) {
+  for (auto& [name, attribute] : gradient->attributes) {
+    if (auto* one = std::get_if<std::string>(&attribute.value)) *one = Renamed(renaming, *one);
+    if (auto* list = std::get_if<std::vector<std::string>>(&attribute.value)) {
+      for (std::string& value : *list) value = Renamed(renaming, value);
+    }
+  }
+}
+
 // Copies the nodes of a function's body to where it is called.
 class BodyCopy {
  public:
@@ -50,7 +71,18 @@ class BodyCopy {
         it = copy.attributes.erase(it);
       }
     }
+    if (IsGradient(copy)) RenameNamed(*renaming, &copy);
     return copy;
+  }
+
+  // A Gradient node may stand before what it names.
+  void DefineAhead(const Graph& graph, Renaming* renaming) const {
+    if (!std::any_of(graph.nodes.begin(), graph.nodes.end(), IsGradient)) return;
+    for (const Node& node : graph.nodes) {
+      for (const std::string& v : node.outputs) {
+        if (!v.empty()) Define(v, renaming);
+      }
+    }
   }
 
   // What the body defines gets names of its own; what it captures follows the renaming
@@ -69,6 +101,7 @@ class BodyCopy {
       const bool is_input = graph.IsInput(name);
       copy.initializers[is_input ? Renamed(renaming, name) : define(name)] = tensor;
     }
+    DefineAhead(graph, &renaming);
     for (const Node& node : graph.nodes) copy.nodes.push_back(Copy(node, &renaming));
     for (const NamedType& out : graph.outputs) {
       copy.outputs.push_back({Renamed(renaming, out.name), out.type});
@@ -294,10 +327,21 @@ absl::StatusOr<std::vector<Node>> ExpandCall(const Function& function, const Nod
         " outputs, but the function has ", body.inputs.size(), " and ", body.outputs.size()));
   }
   Renaming renaming;
+  std::vector<Node> nodes, tail;
+  // A Gradient node of a function differentiates by its parameters and not by what the caller
+  // made them of: two arguments may depend on each other, parameters do not.
+  const bool own_values = names != nullptr && HoldsGradient(body);
   for (size_t i = 0; i < body.inputs.size(); ++i) {
-    renaming[body.inputs[i].name] = i < call.inputs.size() ? call.inputs[i] : "";
+    std::string& actual = renaming[body.inputs[i].name];
+    actual = i < call.inputs.size() ? call.inputs[i] : "";
+    if (!own_values || actual.empty()) continue;
+    Node identity;
+    identity.op_type = "Identity";
+    identity.inputs = {actual};
+    actual = names->Unique(absl::StrCat(prefix, body.inputs[i].name));
+    identity.outputs = {actual};
+    nodes.push_back(std::move(identity));
   }
-  std::vector<Node> tail;
   for (size_t i = 0; i < call.outputs.size(); ++i) {
     if (call.outputs[i].empty()) continue;
     const std::string& formal = body.outputs[i].name;
@@ -311,7 +355,7 @@ absl::StatusOr<std::vector<Node>> ExpandCall(const Function& function, const Nod
     }
   }
   const BodyCopy copy(function, call, prefix, names);
-  std::vector<Node> nodes;
+  copy.DefineAhead(body, &renaming);
   for (const Node& node : body.nodes) nodes.push_back(copy.Copy(node, &renaming));
   for (Node& node : tail) nodes.push_back(std::move(node));
   return nodes;

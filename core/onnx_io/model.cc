@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <new>
 
 #include "absl/strings/match.h"
@@ -76,7 +77,24 @@ absl::StatusOr<std::vector<Splice>> TakeWeights(ModelBytes* bytes, Weights* weig
   return splices;
 }
 
-absl::StatusOr<Model> ParseFrom(ModelBytes* bytes, const std::string& path) {
+constexpr uint64_t kTrainingInfo = 20;
+
+// Leaves training_info out of the bytes; false if there is none.
+bool DropTraining(absl::string_view all, std::vector<Splice>* splices) {
+  const std::vector<Splice> fields = FieldsOfModel(all, kTrainingInfo);
+  for (const Splice& field : fields) {
+    std::erase_if(*splices,
+                  [&](const Splice& s) { return s.begin >= field.begin && s.end <= field.end; });
+    splices->push_back(field);
+  }
+  std::stable_sort(splices->begin(), splices->end(),
+                   [](const Splice& a, const Splice& b) { return a.begin < b.begin; });
+  return !fields.empty();
+}
+
+enum class Training { kRead, kLeaveOut };
+
+absl::StatusOr<Model> ParseFrom(ModelBytes* bytes, const std::string& path, Training training) {
   const std::string where = absl::StrCat("'", path, "'");
   Model model;
   model.set_path(path);
@@ -86,6 +104,9 @@ absl::StatusOr<Model> ParseFrom(ModelBytes* bytes, const std::string& path) {
   if (!bytes->ok()) return absl::DataLossError(where + " could not be read completely");
   constexpr size_t kMagic = 16;
   const std::string hint = FirstBytesHint({all, std::min(bytes->size(), kMagic)});
+  if (training == Training::kLeaveOut) {
+    model.set_training_damaged(DropTraining({all, bytes->size()}, &*splices));
+  }
   SplicedStream stream(bytes, *splices);
   if (!model.proto().ParseFromZeroCopyStream(&stream)) {
     return absl::InvalidArgumentError(absl::StrCat(where, " is not an ONNX model", hint));
@@ -163,13 +184,25 @@ void Model::SetMetadata(const std::string& key, const std::string& value) {
   p->set_value(value);
 }
 
+// What is wrong with training_info is no reason to refuse the rest. `open` gives the bytes anew:
+// a parser uses them up.
+static absl::StatusOr<Model> ParseEitherWay(const std::function<absl::StatusOr<ModelBytes>()>& open,
+                                            ModelBytes* bytes, const std::string& path) {
+  absl::StatusOr<Model> model = ParseFrom(bytes, path, Training::kRead);
+  if (model.status().code() != absl::StatusCode::kInvalidArgument) return model;
+  ONWARD_ASSIGN_OR_RETURN(ModelBytes again, open());
+  absl::StatusOr<Model> without = ParseFrom(&again, path, Training::kLeaveOut);
+  return without.ok() && without->training_damaged() ? without : model;
+}
+
 absl::StatusOr<Model> ReadModel(const std::string& path) {
   // Somebody may be saving: between a model and its data another pair may take their place.
   constexpr int kMostAttempts = 5;
   try {
     for (int attempt = 1;; ++attempt) {
-      ONWARD_ASSIGN_OR_RETURN(ModelBytes bytes, ModelBytes::Open(path, kMaxFileBytes));
-      ONWARD_ASSIGN_OR_RETURN(Model model, ParseFrom(&bytes, path));
+      const auto open = [&] { return ModelBytes::Open(path, kMaxFileBytes); };
+      ONWARD_ASSIGN_OR_RETURN(ModelBytes bytes, open());
+      ONWARD_ASSIGN_OR_RETURN(Model model, ParseEitherWay(open, &bytes, path));
       const bool held = HoldExternalData(&model).ok();
       if (held || attempt == kMostAttempts || !bytes.Replaced(path)) return model;
     }
@@ -180,8 +213,11 @@ absl::StatusOr<Model> ReadModel(const std::string& path) {
 
 absl::StatusOr<Model> ParseModel(const std::string& bytes, const std::string& path) {
   try {
+    const auto open = [&]() -> absl::StatusOr<ModelBytes> {
+      return ModelBytes{absl::string_view(bytes)};
+    };
     ModelBytes view{absl::string_view(bytes)};
-    ONWARD_ASSIGN_OR_RETURN(Model model, ParseFrom(&view, path));
+    ONWARD_ASSIGN_OR_RETURN(Model model, ParseEitherWay(open, &view, path));
     HoldExternalData(&model).IgnoreError();  // see model.h
     return model;
   } catch (const std::bad_alloc&) {

@@ -52,6 +52,10 @@ class Model {
   void set_ir_version(int version);
   std::map<std::string, int> opsets() const;
   bool has_training() const;
+  // Whether training_info is damaged so that it cannot be parsed. The model is without it then:
+  // inference does not need it.
+  bool training_damaged() const { return training_damaged_; }
+  void set_training_damaged(bool damaged) { training_damaged_ = damaged; }
   // Free-form metadata (ModelProto.metadata_props).
   std::string Metadata(const std::string& key) const;                  // "" if absent
   void SetMetadata(const std::string& key, const std::string& value);  // "" removes it
@@ -62,6 +66,7 @@ class Model {
 
   std::shared_ptr<Contents> contents_;
   std::string path_;
+  bool training_damaged_ = false;
 };
 
 // Parses a file: regular file, at most 2 GiB, sane counts, supported versions. Data in files

@@ -193,6 +193,28 @@ class Scanner {
 
 }  // namespace
 
+std::vector<Splice> FieldsOfModel(absl::string_view model, uint64_t number) {
+  ModelBytes bytes(model);
+  Cursor cursor{&bytes, 0, model.size()};
+  std::vector<Splice> found;
+  while (cursor.ok && cursor.at < cursor.end) {
+    const size_t begin = cursor.at;
+    const uint64_t tag = cursor.Varint();
+    uint64_t skip = 0;
+    switch (tag & 7) {
+      case 0: cursor.Varint(); break;
+      case 1: skip = 8; break;
+      case 2: skip = cursor.Varint(); break;
+      case 5: skip = 4; break;
+      default: return found;
+    }
+    if (!cursor.ok || skip > cursor.end - cursor.at) break;
+    cursor.at += skip;
+    if (tag >> 3 == number) found.push_back({begin, cursor.at});
+  }
+  return found;
+}
+
 std::string Varint(uint64_t value) {
   std::string out;
   for (; value >= 0x80; value >>= 7) out.push_back(static_cast<char>(value | 0x80));

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "core/onnx_io/model_bytes.h"
 
 namespace onward {
@@ -36,6 +37,10 @@ using TensorEdit = std::function<void(const WireField&, std::vector<Splice>*)>;
 // onnx.proto does not have are more than kMaxMessages. Malformed bytes pass: the parser
 // refuses them.
 absl::StatusOr<std::vector<Splice>> ScanModel(ModelBytes* bytes, const TensorEdit& edit);
+
+// Where the model's own fields of this number stand, as splices that leave them out. Ends where
+// the bytes are no message any more.
+std::vector<Splice> FieldsOfModel(absl::string_view model, uint64_t number);
 
 // As protobuf writes numbers.
 std::string Varint(uint64_t value);

@@ -19,12 +19,13 @@
 
 namespace onward::api {
 
-// A broken rule: where, what is wrong, how to mend it.
+// A broken rule: where, what is wrong, how to mend it. docs/training-info.md has them all.
 struct Finding {
   std::string rule;   // short, does not change: "undefined-value"
   std::string place;  // "graph, node 'fc1' (Gemm)"
   std::string what;
   std::string fix;
+  bool remark = false;  // the file can be run and trained all the same
 };
 
 struct WriteOptions {

@@ -60,6 +60,8 @@ absl::Status Train(const Model& model) {
 absl::Status AttemptBytes(const std::string& bytes, const std::string& path) {
   ONWARD_ASSIGN_OR_RETURN(Model model, ParseModel(bytes, path));
   ONWARD_ASSIGN_OR_RETURN(std::vector<Finding> findings, CheckModel(model, DefaultEnvironment()));
+  // A file with nothing but remarks is tried.
+  std::erase_if(findings, IsRemark);
   ONWARD_RETURN_IF_ERROR(Annotate(FindingsToStatus(findings), "'" + path + "'"));
   ONWARD_RETURN_IF_ERROR(Infer(model));
   return model.has_training() ? Train(model) : absl::OkStatus();

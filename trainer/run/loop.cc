@@ -201,7 +201,8 @@ class Loop {
     step.step = result_.steps;
     step.loss = FirstValue(outputs, loss_);
     step.learning_rate = FirstValue(outputs, "learning_rate");
-    loss->Add(step.loss);
+    // An entry that sits out this iteration has no loss to tell.
+    if (!std::isnan(step.loss)) loss->Add(step.loss);
     auto scores = outputs.find(train_output_);
     auto labels = feeds.find(label_);
     if (judges_classes_ && scores != outputs.end() && labels != feeds.end()) {

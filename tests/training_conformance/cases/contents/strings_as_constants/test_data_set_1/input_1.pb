@@ -1,0 +1,1 @@
+2dog2dogBlabel

@@ -1,0 +1,1 @@
+BpenaltyJ±Ãa>

@@ -1,0 +1,1 @@
+state*BWJ¨WJ>

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Onward on the training conformance kit: every case does what its numpy model says, and `check`
+// reports of each file exactly what the case lists.
+#include <gtest/gtest.h>
+
+#include "tests/support/training_kit.h"
+
+namespace onward {
+namespace {
+
+class TrainingKit : public testing::TestWithParam<KitCase> {};
+
+TEST_P(TrainingKit, DoesAsComputed) {
+  const absl::Status status = RunKitCase(GetParam());
+  EXPECT_TRUE(status.ok()) << GetParam().about << "\n" << status.message();
+}
+
+INSTANTIATE_TEST_SUITE_P(Cases, TrainingKit, testing::ValuesIn(ReadKit()), [](const auto& info) {
+  std::string name = info.param.name;
+  for (char& c : name) c = isalnum(static_cast<unsigned char>(c)) ? c : '_';
+  return name;
+});
+
+}  // namespace
+}  // namespace onward
