@@ -6,6 +6,8 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "autograd/prepare.h"
 #include "core/graph/inline.h"
 #include "core/graph/verify.h"
@@ -21,10 +23,15 @@ bool Draws(const Graph& graph, const Node& node) {
 
 }  // namespace
 
+std::string ClosedBody::InOwnNames(const std::string& text) const {
+  return absl::StrReplaceAll(text, {{prefix, ""}});
+}
+
 ClosedBody CloseBody(const BodyRequest& request, const std::string& prefix, GraphBuilder& around) {
   ClosedBody closed;
   Graph& graph = closed.graph;
-  graph = CopyBody(*request.body, absl::StrCat(around.UniqueName(prefix), "_"), &around.names());
+  closed.prefix = absl::StrCat(around.UniqueName(prefix), "_");
+  graph = CopyBody(*request.body, closed.prefix, &around.names());
   graph.opsets = around.graph().opsets;
   graph.functions = around.graph().functions;
   // Initializers of a body are constants, whatever is declared beside them.
@@ -64,12 +71,15 @@ absl::StatusOr<BodyGradients> OpenBody(const ClosedBody& closed, Gradients gradi
   BodyGradients opened{std::move(gradients.graph), closed.inputs, std::move(gradients.values)};
   Graph& graph = opened.graph;
   Prune(&graph, opened.gradients);
+  std::vector<std::string> drawing;
   for (const Node& node : graph.nodes) {
-    if (!Draws(graph, node)) continue;
-    return absl::UnimplementedError(absl::StrCat(
-        node.Describe(),
-        " draws random numbers inside a body; its gradient would draw others. Draw them before "
-        "the If, Loop or Scan, and hand them in"));
+    if (Draws(graph, node)) drawing.push_back(closed.InOwnNames(node.Describe()));
+  }
+  if (!drawing.empty()) {
+    return absl::UnimplementedError(
+        absl::StrCat("random numbers are drawn inside its body, by ", absl::StrJoin(drawing, ", "),
+                     ", and its gradient would draw others. Draw them before the If, Loop or Scan, "
+                     "and hand them in"));
   }
   const absl::flat_hash_set<std::string> own(closed.initializers.begin(),
                                              closed.initializers.end());

@@ -19,6 +19,10 @@ struct ClosedBody {
   std::vector<std::string> inputs;        // the body's own
   std::vector<std::string> initializers;  // the body's own
   std::vector<std::string> ys, seeds, xs;
+  std::string prefix;  // of all its names
+
+  // What is said of the copy, in the names of the file.
+  std::string InOwnNames(const std::string& text) const;
 };
 
 // Names of the copy begin with `prefix` and are new in `around`.

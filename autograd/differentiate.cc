@@ -153,8 +153,19 @@ class Engine {
     const ClosedBody closed = CloseBody(request, prefix_, b_);
     ONWARD_ASSIGN_OR_RETURN(Graph forward, PrepareForward(closed.graph, *options_.operators,
                                                           *options_.rules, next_dim_));
-    ONWARD_ASSIGN_OR_RETURN(Gradients inner, Engine(std::move(forward), closed, *this).RunBody());
-    return OpenBody(closed, std::move(inner));
+    Engine engine(std::move(forward), closed, *this);
+    absl::StatusOr<Gradients> inner = engine.RunBody();
+    if (!inner.ok()) {
+      GradientReport report = engine.Report();
+      for (Obstacle& obstacle : report.obstacles) {
+        obstacle.node = closed.InOwnNames(obstacle.node);
+        obstacle.inside = closed.InOwnNames(obstacle.inside);
+        obstacle.reason = closed.InOwnNames(obstacle.reason);
+        within_.push_back(std::move(obstacle));
+      }
+      return inner.status();
+    }
+    return OpenBody(closed, *std::move(inner));
   }
 
   void Seed() {
@@ -179,9 +190,10 @@ class Engine {
       if (!Arrives(step.node)) continue;
       const size_t before = graph_.nodes.size();
       absl::Status refusal;
+      within_.clear();
       if (step.rule != nullptr) refusal = StepBack(step);
       if (step.rule == nullptr || !refusal.ok()) {
-        blocks_.insert(blocks_.begin(), {i, std::move(refusal)});
+        blocks_.insert(blocks_.begin(), {i, std::move(refusal), std::move(within_)});
         ONWARD_RETURN_IF_ERROR(PassObstacle(step.node));
       }
       for (size_t k = before; k < graph_.nodes.size(); ++k) {
@@ -372,7 +384,8 @@ class Engine {
   absl::flat_hash_map<std::string, Expr> gradients_;
   std::vector<std::pair<size_t, size_t>> added_outputs_;  // node, output
   std::vector<Block> blocks_;
-  std::vector<Node> early_;  // what replaced forward nodes read
+  std::vector<Obstacle> within_;  // what stopped the gradient of the step's body
+  std::vector<Node> early_;       // what replaced forward nodes read
 };
 
 absl::Status CheckOptions(const Graph& graph, const DifferentiateOptions& options) {

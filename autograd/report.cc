@@ -37,7 +37,9 @@ Tape::ValueSet SourcesOf(const Tape& tape, const Node& node, size_t end) {
   return Sources(tape, std::move(inputs), end);
 }
 
-Obstacle MakeObstacle(const Tape& tape, const std::vector<std::string>& xs, const Block& block) {
+// One for each node that blocks: the step's own, or those within its bodies.
+std::vector<Obstacle> MakeObstacles(const Tape& tape, const std::vector<std::string>& xs,
+                                    const Block& block) {
   const Step& step = tape.steps()[block.step];
   Obstacle made;
   made.node = step.node.Describe();
@@ -50,7 +52,16 @@ Obstacle MakeObstacle(const Tape& tape, const std::vector<std::string>& xs, cons
   const Tape::ValueSet sources = SourcesOf(tape, step.node, block.step);
   absl::c_copy_if(xs, std::back_inserter(made.blocks),
                   [&](const std::string& x) { return sources.contains(x); });
-  return made;
+  if (block.within.empty()) return {made};
+  std::vector<Obstacle> within = block.within;
+  for (Obstacle& obstacle : within) {
+    obstacle.inside = obstacle.inside.empty()
+                          ? made.node
+                          : absl::StrCat(obstacle.inside, ", in the body of ", made.node);
+    obstacle.path = made.path;
+    obstacle.blocks = made.blocks;
+  }
+  return within;
 }
 
 std::string WhyZero(const Tape& tape, const std::vector<std::string>& ys, const std::string& x) {
@@ -80,7 +91,9 @@ GradientReport MakeReport(const Tape& tape, const std::vector<std::string>& ys,
                           const std::function<bool(const std::string&)>& arrives) {
   GradientReport report;
   report.ys = ys;
-  for (const Block& block : blocks) report.obstacles.push_back(MakeObstacle(tape, xs, block));
+  for (const Block& block : blocks) {
+    absl::c_move(MakeObstacles(tape, xs, block), std::back_inserter(report.obstacles));
+  }
   for (const std::string& x : xs) {
     GradientReport::OfX of{x, GradientReport::Flow::kFlows, ""};
     const auto blocking = absl::c_find_if(report.obstacles, [&](const Obstacle& obstacle) {

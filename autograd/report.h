@@ -43,10 +43,12 @@ struct GradientReport {
   std::vector<std::string> Of(Flow flow) const;
 };
 
-// Where the tape is blocked: a step, and what its rule said (ok: it has no rule).
+// Where the tape is blocked: a step, what its rule said (ok: it has no rule), and the nodes of
+// its bodies that are the reason, if they are.
 struct Block {
   size_t step;
   absl::Status refusal;
+  std::vector<Obstacle> within = {};
 };
 
 // `arrives` tells whether the walk brought a gradient to an x.

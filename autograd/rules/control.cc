@@ -48,12 +48,14 @@ Grads IfVjp(const Vjp& v) {
   Attributes branches;
   for (const char* which : {"then_branch", "else_branch"}) {
     absl::StatusOr<Attribute::Body> branch = BranchGradient(v, which, by);
+    // What stops the other one is to be told, too.
     if (!branch.ok()) {
       b.Fail(branch.status());
-      return grads;
+    } else {
+      branches[which] = *std::move(branch);
     }
-    branches[which] = *std::move(branch);
   }
+  if (!b.status().ok()) return grads;
   const std::vector<Expr> results =
       b.Ops("If", {v.x(0)}, static_cast<int>(wanted.size()), std::move(branches));
   for (size_t k = 0; k < wanted.size(); ++k) {

@@ -140,5 +140,52 @@ TEST(GradientModel, ReportsAllObstaclesAtOnce) {
                     HasSubstr("1 of 4 would get a gradient: C"), HasSubstr("--plugin")));
 }
 
+// Those in bodies too, in bodies of bodies, and in both branches, each by itself.
+TEST(GradientModel, ReportsObstaclesWithinBodies) {
+  const Model model = TextModel(R"(
+    <ir_version: 8, opset_import: ["" : 18, "one" : 1]>
+    m (float[2] x, bool c, int64 n) => (float[2] y) <float[2] A = {1, 2}, float[2] B = {3, 4}> {
+      a = Mul (x, A)
+      [outer] l = Loop (n, , a) <body = b (int64 i, bool d, float[2] v) => (bool more, float[2] next) {
+          more = Identity (d)
+          [first] p = one.Riddle (v)
+          [second] q = one.Mystery (p)
+          [inner] next = If (c) <
+            then_branch = t () => (float[2] e) { [third] e = one.Riddle (q) },
+            else_branch = f () => (float[2] g) { [fourth] g = one.Mystery (q) }>
+        }>
+      [last] r = one.Puzzle (l)
+      y = Mul (r, B)
+    })");
+  const std::string message = Refused(model, {{"y"}, {"A", "B"}});
+  EXPECT_THAT(
+      message,
+      AllOf(HasSubstr("no gradient passes 5 nodes"),
+            HasSubstr("one.Riddle at node 'first' (one.Riddle), in the body of node 'outer'"),
+            HasSubstr("one.Mystery at node 'second' (one.Mystery), in the body of node "
+                      "'outer'"),
+            HasSubstr("'third' (one.Riddle), in the body of node 'inner' (If), in the body "
+                      "of node 'outer'"),
+            HasSubstr("one.Mystery at node 'fourth'"), HasSubstr("one.Puzzle at node 'last'"),
+            HasSubstr("1 of 2 would get a gradient: B")));
+}
+
+// All of the nodes that draw are named.
+TEST(GradientModel, NamesWhatDrawsInABranch) {
+  const Model model = TextModel(R"(
+    m (float[2] x, bool c) => (float[2] y) {
+      y = If (c) <
+        then_branch = t () => (float[2] a) {
+          [one] p = RandomNormalLike (x)
+          [two] q = RandomUniformLike (x)
+          r = Mul (p, x)
+          a = Mul (r, q)
+        },
+        else_branch = e () => (float[2] b) { b = Identity (x) }>
+    })");
+  EXPECT_THAT(Refused(model, {{"y"}, {"x"}}),
+              AllOf(HasSubstr("'one'"), HasSubstr("'two'"), HasSubstr("Draw them before")));
+}
+
 }  // namespace
 }  // namespace onward
