@@ -37,14 +37,7 @@ NameSet DefinedBy(const Graph& graph) {
 
 void RenameGradients(const Renaming& renaming, std::vector<Node>* nodes) {
   for (Node& node : *nodes) {
-    if (IsGradient(node)) {
-      for (auto& [name, attribute] : node.attributes) {
-        if (auto* y = std::get_if<std::string>(&attribute.value)) *y = Renamed(renaming, *y);
-        if (auto* xs = std::get_if<std::vector<std::string>>(&attribute.value)) {
-          for (std::string& x : *xs) x = Renamed(renaming, x);
-        }
-      }
-    }
+    RenameNamed(renaming, &node);
     ChangeBodies(
         [&](const Graph& body) {
           Graph renamed = body;

@@ -31,16 +31,6 @@ bool HoldsGradient(const Graph& graph) {
   });
 }
 
-// Its attributes are names of values.
-void RenameNamed(const Renaming& renaming, Node* gradient) {
-  for (auto& [name, attribute] : gradient->attributes) {
-    if (auto* one = std::get_if<std::string>(&attribute.value)) *one = Renamed(renaming, *one);
-    if (auto* list = std::get_if<std::vector<std::string>>(&attribute.value)) {
-      for (std::string& value : *list) value = Renamed(renaming, value);
-    }
-  }
-}
-
 // Copies the nodes of a function's body to where it is called.
 class BodyCopy {
  public:
@@ -71,7 +61,7 @@ class BodyCopy {
         it = copy.attributes.erase(it);
       }
     }
-    if (IsGradient(copy)) RenameNamed(*renaming, &copy);
+    RenameNamed(*renaming, &copy);
     return copy;
   }
 

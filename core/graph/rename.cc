@@ -49,6 +49,16 @@ void RenameReads(const Renaming& names, Node* node) {
       .IgnoreError();
 }
 
+void RenameNamed(const Renaming& names, Node* node) {
+  if (!node->Is("Gradient", kTrainingDomain)) return;
+  for (auto& [name, attribute] : node->attributes) {
+    if (auto* one = std::get_if<std::string>(&attribute.value)) *one = Renamed(names, *one);
+    if (auto* list = std::get_if<std::vector<std::string>>(&attribute.value)) {
+      for (std::string& value : *list) value = Renamed(names, value);
+    }
+  }
+}
+
 void RenameOutputs(const Renaming& names, Node* node) { RenameList(names, &node->outputs); }
 
 void RenameEverywhere(const Renaming& names, Graph* graph) {

@@ -17,6 +17,8 @@ std::string Renamed(const Renaming& names, const std::string& value);
 
 // In what the node reads, also what its bodies capture from around it.
 void RenameReads(const Renaming& names, Node* node);
+// In the attributes of a Gradient node, which name values; other nodes stay.
+void RenameNamed(const Renaming& names, Node* node);
 void RenameOutputs(const Renaming& names, Node* node);
 
 // In every list, node, type and body: a value inside a body is renamed like one outside.

@@ -50,9 +50,8 @@ std::map<std::string, Rule> Rules() {
   std::map<std::string, Rule> rules;
   for (const auto& [name, text] : items) {
     rules[name].cases = Found(text, "`([a-z0-9_]+/[a-z0-9_]+)`");
-    std::smatch findings;
-    if (std::regex_search(text, findings, std::regex("Findings?\\s((`[a-z-]+`,?\\s?)+)")))
-      rules[name].findings = Found(findings[1], "`([a-z-]+)`");
+    for (const std::string& list : Found(text, "[Ff]indings?\\s+((?:`[a-z-]+`,?\\s*)+)"))
+      rules[name].findings.merge(Found(list, "`([a-z-]+)`"));
   }
   return rules;
 }
