@@ -28,7 +28,7 @@ bool NeedsTrainingForward(const Graph& graph, const std::vector<std::string>& ou
 struct TrainingForward {
   std::vector<Node> nodes;           // a copy of the nodes that `outputs` need
   std::vector<std::string> outputs;  // their names in the copy
-  std::vector<Binding> statistics;  // running statistics to write back
+  std::vector<Binding> statistics;   // running statistics to write back
 };
 // BatchNormalization in training mode, Dropout switched on; values that no such
 // node influences are read from the inference graph instead of copied.
