@@ -59,6 +59,8 @@ const std::vector<Call>& Calls() {
         CheckGradient(c, DType::kFloat, add);
       }
     }
+    // More than one tile of attention.
+    for (const OpCase& c : LargeFunctionCases()) CheckRow(c, DType::kFloat, DType::kInt64, add);
     for (const LargeCall& c : LargeCalls()) CheckLarge(c, DType::kFloat, add);
     return all;
   }();

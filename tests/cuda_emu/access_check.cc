@@ -65,7 +65,7 @@ Checker& Get() {
 }
 
 // Other threads of the host run instrumented code meanwhile.
-__attribute__((tls_model("initial-exec"))) thread_local bool active = false;
+thread_local bool active = false;
 
 int AddModule(dl_phdr_info* info, size_t, void* data) {
   auto* modules = static_cast<std::vector<Range>*>(data);

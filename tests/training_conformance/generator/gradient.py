@@ -481,7 +481,8 @@ def through_scan(c):
 
 @refused('T-GRAD-14', findings='bad-gradient')
 def through_an_operator_without_gradient(c):
-    """The way from y to x leads through MaxRoiPool, which has no gradient here; a runtime that has one departs from this case."""
-    c.graph('m (float[1, 1, 4, 4] x) => (float[1, 1, 4, 4] y) <float W = {2}> { y = Mul(x, W) }')
-    c.entry(f'''a () => (float n) <float[1, 5] rois = {{0, 0, 0, 3, 3}}> {{ p = MaxRoiPool <pooled_shape = [1, 1]> (y, rois)
-        l = ReduceSum <keepdims = 0> (p)  g = {G} <xs = ["W"], y = "l"> (W)  n = Sub(W, g) }}''', W='n')
+    """The way from y to x leads through a step of an optimizer."""
+    c.graph('m (float x) => (float y) <float W = {2}> { y = Mul(x, W) }')
+    c.entry(f'''a () => (float n) <float r = {{0.1}}, int64 t = {{1}}, float d = {{1}}, float v = {{0}}> {{
+        p, w = ai.onnx.preview.training.Momentum <alpha = 0.9, beta = 1.0, norm_coefficient = 0.0, mode = "standard"> (r, t, W, d, v)
+        g = {G} <xs = ["W"], y = "p"> (W)  n = Sub(W, g) }}''', W='n')
