@@ -479,10 +479,11 @@ def through_scan(c):
     c.steps(step, x=[[0.1, 0.2, 0.3], [0.1, -0.2, 0.3]])
 
 
-@refused('T-GRAD-14', findings='bad-gradient')
-def through_an_operator_without_gradient(c):
-    """The way from y to x leads through a step of an optimizer."""
+@case('T-GRAD-14')
+def through_an_optimizer(c):
+    """The way from y to x leads through a step of an optimizer: W - 0.5 x W."""
     c.graph('m (float x) => (float y) <float W = {2}> { y = Mul(x, W) }')
-    c.entry(f'''a () => (float n) <float r = {{0.1}}, int64 t = {{1}}, float d = {{1}}, float v = {{0}}> {{
-        p, w = ai.onnx.preview.training.Momentum <alpha = 0.9, beta = 1.0, norm_coefficient = 0.0, mode = "standard"> (r, t, W, d, v)
+    c.entry(f'''a () => (float n) <float r = {{0.5}}, int64 t = {{1}}, float v = {{0}}> {{
+        p, w = ai.onnx.preview.training.Momentum <alpha = 0.9, beta = 1.0, norm_coefficient = 0.0, mode = "standard"> (r, t, W, y, v)
         g = {G} <xs = ["W"], y = "p"> (W)  n = Sub(W, g) }}''', W='n')
+    c.steps(lambda s, x: dict(W=s.W - 1 + 0.5 * x, n=s.W - 1 + 0.5 * x, y=x * s.W), x=[1, 0.25])
