@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <filesystem>
 #include <memory>
 #include <ostream>
 #include <string>
@@ -111,6 +113,7 @@ TensorMap Batch(const Network& network, int step) {
 class TrainingOnCuda : public testing::TestWithParam<Network> {};
 
 TEST_P(TrainingOnCuda, FollowsTheCpuWithoutAFallback) {
+  setenv("ONWARD_DEVICES", std::filesystem::path(EmulatedCuda()).parent_path().c_str(), 1);
   EnvironmentOptions options;
   options.require_accelerator = true;
   options.accelerators.push_back(AcceleratorNamed("cuda-emu", {}).value());
