@@ -30,8 +30,9 @@ class Islands {
       }
     }
     for (size_t s = 0; s < plan.compute.size(); ++s) {
-      if (!OnAccelerator(plan.compute[s])) continue;
       for (int id : plan.compute[s].inputs) {
+        if (id >= 0) first_reader_.try_emplace(plan.values[id].root, static_cast<int>(s));
+        if (!OnAccelerator(plan.compute[s])) continue;
         const int p = ProducerOf(id);
         if (p >= 0 && OnAccelerator(plan.compute[p])) {
           island_[Root(static_cast<int>(s))] = Root(p);
@@ -94,22 +95,17 @@ class Islands {
   void AddTransfer(const PlanStep& step, std::vector<size_t>* copied) {
     const int from = ProducerOf(step.inputs[0]), to = step.outputs[0];
     if (from < 0) return;  // fed, or a variable
-    for (size_t s = 0; s < plan_.compute.size(); ++s) {
-      const PlanStep& reader = plan_.compute[s];
-      for (int id : reader.inputs) {
-        if (id < 0 || plan_.values[id].root != plan_.values[to].root) continue;
-        const int island = OnAccelerator(reader)                ? Root(static_cast<int>(s))
-                           : OnAccelerator(plan_.compute[from]) ? Root(from)
-                                                                : -1;
-        if (island >= 0) (*copied)[island] += plan_.values[to].bytes();
-        return;
-      }
-    }
+    const auto reader = first_reader_.find(plan_.values[to].root);
+    if (reader == first_reader_.end()) return;  // returned
+    const int island = OnAccelerator(plan_.compute[reader->second]) ? Root(reader->second)
+                       : OnAccelerator(plan_.compute[from])         ? Root(from)
+                                                                    : -1;
+    if (island >= 0) (*copied)[island] += plan_.values[to].bytes();
   }
 
   const Plan& plan_;
-  std::vector<int> island_;                 // step -> another one of its island
-  absl::flat_hash_map<int, int> producer_;  // root value -> step
+  std::vector<int> island_;                                // step -> another one of its island
+  absl::flat_hash_map<int, int> producer_, first_reader_;  // root value -> step
 };
 
 }  // namespace

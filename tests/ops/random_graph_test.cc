@@ -227,12 +227,7 @@ TEST_P(RandomGraphTest, IsTheSameOnADeviceThatLacksKernels) {
   CompileOptions here = environment.compile_options(), there = here;
   int copies = 0;
   there.accelerators = {far.get()};
-  there.planned = [&](const Plan& plan) {
-    for (const PlanStep& step : plan.compute) copies += step.transfer;
-    for (const PlanValue& v : plan.values) {
-      copies += v.device != kHost && v.storage == PlanValue::Storage::kConstant;
-    }
-  };
+  there.planned = [&](const Plan& plan) { copies += CopiesOf(plan); };
   here.outputs = there.outputs = gradients->values;
   const auto expected = Session(gradients->graph, here).Run(feeds, nullptr);
   const auto found = Session(gradients->graph, there).Run(feeds, nullptr);

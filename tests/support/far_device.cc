@@ -236,6 +236,15 @@ class FarDevice final : public Device {
 
 }  // namespace
 
+int CopiesOf(const Plan& plan) {
+  int copies = 0;
+  for (const PlanStep& step : plan.compute) copies += step.transfer;
+  for (const PlanValue& v : plan.values) {
+    copies += v.device != kHost && v.storage == PlanValue::Storage::kConstant;
+  }
+  return copies;
+}
+
 std::unique_ptr<const Device> MakeFarDevice(const Device& cpu, const FarOptions& options,
                                             std::shared_ptr<FarCounters> counters) {
   return std::make_unique<FarDevice>(cpu, options, std::move(counters));

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "core/device/device.h"
+#include "core/runtime/plan.h"
 
 namespace onward {
 
@@ -30,6 +31,9 @@ struct FarOptions {
   std::set<std::string> only = {};
   size_t memory_limit = size_t{1} << 32;
 };
+
+// What a first run of the plan copies between devices.
+int CopiesOf(const Plan& plan);
 
 std::unique_ptr<const Device> MakeFarDevice(const Device& cpu, const FarOptions& options,
                                             std::shared_ptr<FarCounters> counters);

@@ -62,16 +62,6 @@ std::vector<std::string> StepLines(const std::string& text) {
   return lines;
 }
 
-// What a first run of the plan copies.
-int CopiesOf(const Plan& plan) {
-  int copies = 0;
-  for (const PlanStep& step : plan.compute) copies += step.transfer;
-  for (const PlanValue& v : plan.values) {
-    copies += v.device != kHost && v.storage == PlanValue::Storage::kConstant;
-  }
-  return copies;
-}
-
 Tensor Counting(const ValueType& type) {
   Tensor t(type.dtype, *type.StaticShape());
   for (int64_t i = 0; i < t.elements(); ++i) {
