@@ -28,6 +28,8 @@ namespace fs = std::filesystem;
 // The tolerances of onnx's own backend tests.
 constexpr double kOfficialRtol = 1e-3, kOfficialAtol = 1e-7;
 
+constexpr char kPass[] = "pass", kFail[] = "fail", kUnsupported[] = "unsupported";
+
 struct CaseResult {
   std::string name, result, detail, op;
 };
@@ -102,11 +104,11 @@ absl::Status RunDataSet(const Graph& graph, const fs::path& folder, const Tolera
 
 CaseResult RunCase(const fs::path& folder, Tolerance tolerance, bool overridden,
                    const Environment& environment) {
-  CaseResult result{folder.filename().string(), "pass", "", ""};
+  CaseResult result{folder.filename().string(), kPass, "", ""};
   auto conclude = [&](const absl::Status& status) {
     const bool differs = status.code() == absl::StatusCode::kOutOfRange;
     const bool unsupported = status.code() == absl::StatusCode::kUnimplemented;
-    result.result = unsupported ? "unsupported" : "fail";
+    result.result = unsupported ? kUnsupported : kFail;
     result.detail = std::string(differs ? "" : "error: ") + std::string(status.message());
     return result;
   };
@@ -164,14 +166,13 @@ absl::StatusOr<int> RunScore(const Args& args, const Environment& environment) {
   if (args.Has("rtol")) tolerance.rtol = args.Double("rtol");
   if (args.Has("atol")) tolerance.atol = args.Double("atol");
   const bool json = args.Has("json");
-  std::map<std::string, std::pair<int, int>> by_op;
-  int passed = 0, failed = 0;
+  std::map<std::string, std::map<std::string, int>> by_op;
+  std::map<std::string, int> total;
   for (const fs::path& folder : cases) {
     const CaseResult r = RunCase(folder, tolerance, overridden, environment);
     if (Interrupted()) return absl::CancelledError("stopped");
-    const bool pass = r.result == "pass";
-    (pass ? passed : failed) += 1;
-    (pass ? by_op[r.op].first : by_op[r.op].second) += 1;
+    ++total[r.result];
+    ++by_op[r.op][r.result];
     if (json) {
       JsonWriter w;
       w.BeginObject()
@@ -180,17 +181,24 @@ absl::StatusOr<int> RunScore(const Args& args, const Environment& environment) {
           .Field("detail", r.detail)
           .EndObject();
       std::cout << w.text() << std::endl;
-    } else if (!pass) {
+    } else if (r.result != kPass) {
       std::cout << r.result << "  " << r.name << "  " << r.detail << std::endl;
     }
   }
   if (!json) {
-    std::cout << absl::StrFormat("%-32s %8s %8s\n", "operator", "passed", "failed");
-    for (const auto& [op, counts] : by_op)
-      std::cout << absl::StrFormat("%-32s %8d %8d\n", op, counts.first, counts.second);
+    std::cout << absl::StrFormat("%-32s %8s %8s %12s\n", "operator", "passed", "failed",
+                                 "unsupported");
+    for (auto& [op, counts] : by_op) {
+      std::cout << absl::StrFormat("%-32s %8d %8d %12d\n", op, counts[kPass], counts[kFail],
+                                   counts[kUnsupported]);
+    }
   }
-  std::cout << passed << " passed, " << failed << " failed\n";
-  return failed == 0 ? 0 : 1;
+  // Standard output holds nothing but JSON where that is asked for.
+  std::ostream& summary = json ? std::cerr : std::cout;
+  summary << total[kPass] << " passed, " << total[kFail] << " failed";
+  if (total[kUnsupported] > 0) summary << ", " << total[kUnsupported] << " unsupported";
+  summary << std::endl;
+  return total[kPass] == static_cast<int>(cases.size()) ? 0 : 1;
 }
 
 }  // namespace
