@@ -49,6 +49,13 @@ int64_t Classes(const Graph& graph, const std::string& output) {
   return type->dims[1].value;
 }
 
+absl::StatusOr<OpenSizes> ReadSizes(const Args& args, const std::vector<NamedType>& inputs) {
+  OpenSizes sizes{.batch = args.Int("batch")};
+  ONWARD_ASSIGN_OR_RETURN(sizes.named, ParseSizes(args.All("size")));
+  ONWARD_RETURN_IF_ERROR(CheckSizes(sizes.named, inputs));
+  return sizes;
+}
+
 absl::StatusOr<Bench> PrepareTraining(const Args& args, Model source,
                                       const Environment& environment) {
   ONWARD_ASSIGN_OR_RETURN(Model model, TrainableForBench(args, std::move(source), environment));
@@ -58,10 +65,11 @@ absl::StatusOr<Bench> PrepareTraining(const Args& args, Model source,
   std::vector<std::string> wanted;
   if (const std::string loss = training->model().Metadata(kMetaLoss); !loss.empty())
     wanted.push_back(loss);
+  const std::vector<NamedType> inputs = training->StepInputs(-1, wanted);
+  ONWARD_ASSIGN_OR_RETURN(const OpenSizes sizes, ReadSizes(args, inputs));
   ONWARD_ASSIGN_OR_RETURN(
       TensorMap feeds,
-      RandomFeeds(training->StepInputs(-1, wanted), training->lowered(0),
-                  {.batch = args.Int("batch")}, training->model().Metadata(kMetaLabel),
+      RandomFeeds(inputs, training->lowered(0), sizes, training->model().Metadata(kMetaLabel),
                   Classes(training->lowered(0), training->model().Metadata(kMetaOutput))));
   Bench bench;
   for (int k = 0; k < training->entries(); ++k) {
@@ -84,8 +92,8 @@ absl::StatusOr<Bench> PrepareTraining(const Args& args, Model source,
 absl::StatusOr<Bench> PrepareInference(const Args& args, const Model& model,
                                        const Environment& environment) {
   ONWARD_ASSIGN_OR_RETURN(Graph graph, RunnableGraph(model, environment));
-  ONWARD_ASSIGN_OR_RETURN(TensorMap feeds,
-                          RandomFeeds(graph.FeedInputs(), graph, {.batch = args.Int("batch")}));
+  ONWARD_ASSIGN_OR_RETURN(const OpenSizes sizes, ReadSizes(args, graph.FeedInputs()));
+  ONWARD_ASSIGN_OR_RETURN(TensorMap feeds, RandomFeeds(graph.FeedInputs(), graph, sizes));
   CompileOptions options = environment.compile_options();
   auto session = std::make_shared<Session>(std::move(graph), options);
   std::map<std::string, FeedType> types;
@@ -183,6 +191,9 @@ Command BenchCommand() {
       Flag::Choice("mode", {"train", "infer"}, "a training step or an inference").Default("train"),
       Flag::Number("seconds", "S", "how long to measure", 0, 1e6).Default("3"),
       Flag::Count("batch", "N", "where the model leaves it open", 1).Default("1"),
+      Flag::Value("size", "NAME=N",
+                  "another size that the model leaves open, by its name or as INPUT.AXIS")
+          .Repeated(),
       Flag::Switch("profile", "print time per operator to standard error and write a trace"),
       Flag::Value("trace", "FILE", "where --profile writes its trace (default MODEL.trace.json)")
           .Names(FlagNames::kResult),
