@@ -61,7 +61,9 @@ Command GradientCommand() {
        .summary = "writes a model that also outputs gradients, in standard operators",
        .arguments = {{"MODEL", "an .onnx file"}},
        .flags =
-           {Flag::Value("of", "Y,Z", "the values to differentiate (summed if they are no scalars)")
+           {Flag::Value("of", "Y,Z",
+                        "the values to differentiate (summed if they are no scalars), those of a "
+                        "training graph, such as the loss, too")
                 .Required(),
             Flag::Value("wrt", "A,B", "inputs, initializers or inner values").Required(),
             Flag::Count("order", "K", "2 differentiates each gradient again", 1,

@@ -4,14 +4,19 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "autograd/differentiate.h"
 #include "core/base/status.h"
 #include "core/graph/infer.h"
+#include "core/graph/infer_bodies.h"
 #include "core/graph/name_scope.h"
 #include "core/graph/rename.h"
 #include "core/graph/verify.h"
+#include "training_info/combine.h"
 #include "training_info/export.h"
+#include "training_info/import.h"
 #include "training_info/lower.h"
 
 namespace onward {
@@ -23,6 +28,10 @@ bool IsComputed(const Graph& graph, const std::vector<std::string>& values) {
       return std::find(values.begin(), values.end(), out) != values.end();
     });
   });
+}
+
+bool IsValue(const Graph& graph, const std::string& name) {
+  return graph.IsInput(name) || graph.initializers.contains(name) || IsComputed(graph, {name});
 }
 
 std::vector<std::string> OutputNames(const Graph& graph) {
@@ -52,6 +61,87 @@ absl::Status Check(const GradientRequest& request) {
   return absl::OkStatus();
 }
 
+// Names of a request that the graph does not have, each with what asks for it.
+std::vector<std::string> UnknownNames(const Graph& graph, const GradientRequest& request) {
+  std::vector<std::string> unknown;
+  const auto look = [&](const char* flag, const std::vector<std::string>& names) {
+    for (const std::string& name : names) {
+      if (!IsValue(graph, name)) unknown.push_back(absl::StrCat(flag, " '", name, "'"));
+    }
+  };
+  look("--of", request.ys);
+  look("--wrt", request.xs);
+  look("--stop", request.stop);
+  return unknown;
+}
+
+std::string FirstFew(const std::vector<std::string>& names) {
+  constexpr size_t kShown = 8;
+  const size_t shown = std::min(names.size(), kShown);
+  return absl::StrCat(
+      absl::StrJoin(names.begin(), names.begin() + static_cast<int64_t>(shown), ", "),
+      names.size() > shown ? absl::StrCat(" (and ", names.size() - shown, " more)") : "");
+}
+
+absl::Status NoSuchNames(const Model& model, const Graph& graph,
+                         const std::vector<std::string>& unknown,
+                         const std::vector<std::string>& training_outputs) {
+  std::vector<std::string> weights;
+  for (const auto& [name, tensor] : graph.initializers) {
+    if (IsFloating(tensor.dtype())) weights.push_back(name);
+  }
+  std::vector<std::string> inputs;
+  for (const NamedType& in : graph.FeedInputs()) inputs.push_back(in.name);
+  return absl::InvalidArgumentError(absl::StrCat(
+      "'", model.path(), "' has no ", absl::StrJoin(unknown, ", "), "; its outputs are ",
+      FirstFew(OutputNames(graph)), "; its inputs ", FirstFew(inputs), "; its weights ",
+      FirstFew(weights),
+      training_outputs.empty()
+          ? ""
+          : absl::StrCat("; its training graph also gives ", FirstFew(training_outputs))));
+}
+
+// What the wanted values of a combined graph need; the model's own inputs stay in any case.
+Graph TrainingPart(Graph combined, const Graph& inference, const std::vector<std::string>& extra) {
+  std::vector<NamedType> outputs = inference.outputs;
+  for (const std::string& name : extra) {
+    if (inference.IsOutput(name) || !IsComputed(combined, {name})) continue;
+    const ValueType* type = combined.TypeOf(name);
+    outputs.push_back({name, type == nullptr ? ValueType{} : *type});
+  }
+  combined.outputs = std::move(outputs);
+  Prune(&combined, OutputNames(combined));
+  absl::flat_hash_set<std::string> read;
+  for (const Node& node : combined.nodes) {
+    read.insert(node.inputs.begin(), node.inputs.end());
+    for (std::string& name : CapturedByBodies(node)) read.insert(std::move(name));
+  }
+  std::erase_if(combined.inputs, [&](const NamedType& in) {
+    return !inference.IsInput(in.name) && !read.contains(in.name);
+  });
+  return combined;
+}
+
+// The inference graph; where the request names what only a training graph computes, such as
+// the loss, that graph up to there.
+absl::StatusOr<Graph> GraphWith(const Model& model, const GradientRequest& request) {
+  ONWARD_ASSIGN_OR_RETURN(Graph inference, InferenceGraph(model));
+  const std::vector<std::string> unknown = UnknownNames(inference, request);
+  if (unknown.empty()) return inference;
+  std::vector<std::string> outputs;
+  if (model.has_training()) {
+    ONWARD_ASSIGN_OR_RETURN(const TrainingSpec spec, ImportTraining(model, ImportMode::kBoth));
+    for (size_t k = 0; k < spec.entries.size(); ++k) {
+      ONWARD_ASSIGN_OR_RETURN(Graph combined, Combine(spec, static_cast<int>(k)));
+      if (UnknownNames(combined, request).empty()) {
+        return TrainingPart(std::move(combined), inference, request.ys);
+      }
+      for (const NamedType& out : spec.entries[k].algorithm.outputs) outputs.push_back(out.name);
+    }
+  }
+  return NoSuchNames(model, inference, unknown, outputs);
+}
+
 // Adds derivatives to a graph of standard operators and ai.onward functions.
 class GradientAuthor {
  public:
@@ -68,7 +158,7 @@ class GradientAuthor {
     for (const std::string& y : request_.ys) {
       auto seed = request_.seeds.find(y);
       ys.push_back({y, seed == request_.seeds.end() ? "" : seed->second});
-      if (seed != request_.seeds.end() && !IsValue(seed->second)) {
+      if (seed != request_.seeds.end() && !IsValue(graph_, seed->second)) {
         ONWARD_RETURN_IF_ERROR(AddInput(seed->second, y));
       }
     }
@@ -80,10 +170,6 @@ class GradientAuthor {
   Graph& graph() { return graph_; }
 
  private:
-  bool IsValue(const std::string& name) const {
-    return graph_.IsInput(name) || graph_.initializers.contains(name) || IsComputed(graph_, {name});
-  }
-
   absl::Status AddInput(const std::string& name, const std::string& like) {
     const ValueType* type = graph_.TypeOf(like);
     if (type == nullptr || !type->known()) {
@@ -159,7 +245,7 @@ class GradientAuthor {
 absl::StatusOr<GradientModel> MakeGradientModel(const Model& model, const GradientRequest& request,
                                                 const Environment& environment) {
   ONWARD_RETURN_IF_ERROR(Check(request));
-  ONWARD_ASSIGN_OR_RETURN(Graph graph, InferenceGraph(model));
+  ONWARD_ASSIGN_OR_RETURN(Graph graph, GraphWith(model, request));
   ONWARD_ASSIGN_OR_RETURN(graph, WritableGraph(graph, environment));
   ONWARD_ASSIGN_OR_RETURN(graph, ExpandGradients(graph, environment));
   GradientModel made;

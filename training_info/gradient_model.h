@@ -16,7 +16,9 @@ namespace onward {
 
 // What to derive by what.
 struct GradientRequest {
-  std::vector<std::string> ys;  // differentiated: the sum of all their elements
+  // Differentiated: the sum of all their elements. Values of a training graph, such as the
+  // loss, too: the result then takes that graph's inputs and outputs these values.
+  std::vector<std::string> ys;
   std::vector<std::string> xs;  // inputs, initializers or inner values
   int64_t order = 1;            // beyond 1, the gradient of each x is differentiated by that x
   // y -> what the gradient of y starts from in the place of ones: a value of the model, or else

@@ -103,6 +103,38 @@ TEST(GradientModel, StartsFromSeeds) {
       ElementsAre(4 - 1, 6 - 1));
 }
 
+// y = x * W, trained with loss = sum((y - t)^2).
+Model Trainable() {
+  return TextModel("m (float[2] x) => (float[2] y) <float[2] W = {3, 5}> { y = Mul(x, W) }",
+                   {{.algorithm = "a (float[2] t, float unread) => (float loss, float[2] W_new) { "
+                                  "d = Sub(y, t) q = Mul(d, d) loss = ReduceSum <keepdims = 0> (q) "
+                                  "g = ai.onnx.preview.training.Gradient <xs = [\"W\"], y = "
+                                  "\"loss\"> (W) W_new = Sub(W, g) }",
+                     .update = {{"W", "W_new"}}}});
+}
+
+TEST(GradientModel, ReachesTheLossOfATrainingGraph) {
+  const GradientModel made = Made(Trainable(), {{"loss"}, {"W", "x"}});
+  auto graph = InferenceGraph(made.model);
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  std::vector<std::string> inputs, outputs;
+  for (const NamedType& in : graph->FeedInputs()) inputs.push_back(in.name);
+  for (const NamedType& out : graph->outputs) outputs.push_back(out.name);
+  EXPECT_THAT(inputs, ElementsAre("x", "t"));
+  EXPECT_THAT(outputs, ElementsAre("y", "loss", "W__grad", "x__grad"));
+  const TensorMap out = Results(made.model, {{"x", Floats({1, 2})}, {"t", Floats({1, 1})}});
+  EXPECT_THAT(Values(out.at("loss")), ElementsAre(4 + 81));
+  EXPECT_THAT(Values(out.at("W__grad")), ElementsAre(2 * 2 * 1, 2 * 9 * 2));
+  EXPECT_THAT(Values(out.at("x__grad")), ElementsAre(2 * 2 * 3, 2 * 9 * 5));
+}
+
+TEST(GradientModel, NamesWhatIsThereForWhatIsNot) {
+  EXPECT_THAT(Refused(Trainable(), {{"lost"}, {"w"}}),
+              AllOf(HasSubstr("has no --of 'lost', --wrt 'w'"), HasSubstr("its outputs are y"),
+                    HasSubstr("its inputs x"), HasSubstr("its weights W"),
+                    HasSubstr("its training graph also gives loss, W_new")));
+}
+
 TEST(GradientModel, StopsWhereItIsTold) {
   // p = s * w with s = x^2 + w: past s nothing counts.
   const Model model = TextModel(
