@@ -136,6 +136,12 @@ absl::StatusOr<Args> ParseArgs(const Command& command, absl::Span<const std::str
 // The text of `PROGRAM COMMAND --help`, its lines at most 100 columns wide.
 std::string HelpText(absl::string_view program, const Command& command);
 
+// Its parts: "-o, --output FILE"; what it says with what is required, repeated, default;
+// "onward train MODEL --data SPEC -o FILE [flags]", arguments and required flags.
+std::string SpelledFlag(const Flag& flag);
+std::string ExplainedFlag(const Flag& flag);
+std::string UsageLine(absl::string_view program, const Command& command);
+
 struct CommandLine {
   std::string name;
   std::string summary;

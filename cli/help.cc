@@ -54,7 +54,9 @@ std::string Table(const std::vector<Row>& rows) {
   return out;
 }
 
-std::string Spelled(const Flag& flag) {
+}  // namespace
+
+std::string SpelledFlag(const Flag& flag) {
   std::string text = flag.short_name == 0
                          ? absl::StrCat("--", flag.name)
                          : absl::StrCat("-", std::string(1, flag.short_name), ", --", flag.name);
@@ -62,7 +64,7 @@ std::string Spelled(const Flag& flag) {
   return text;
 }
 
-std::string Explained(const Flag& flag) {
+std::string ExplainedFlag(const Flag& flag) {
   std::vector<std::string> notes;
   if (flag.required) notes.push_back("required");
   if (flag.repeated) notes.push_back("may be repeated");
@@ -71,8 +73,7 @@ std::string Explained(const Flag& flag) {
   return absl::StrCat(flag.help, " (", absl::StrJoin(notes, ", "), ")");
 }
 
-// "onward train MODEL --data SPEC -o FILE [flags]": arguments and required flags.
-std::string Usage(absl::string_view program, const Command& command) {
+std::string UsageLine(absl::string_view program, const Command& command) {
   std::string usage = absl::StrCat(program, " ", command.name);
   for (const Argument& argument : command.arguments) {
     const std::string name = argument.name + (argument.repeated ? "..." : "");
@@ -91,16 +92,14 @@ std::string Usage(absl::string_view program, const Command& command) {
   return usage;
 }
 
-}  // namespace
-
 std::string HelpText(absl::string_view program, const Command& command) {
   std::string out = absl::StrCat(program, " ", command.name, ": ", command.summary,
-                                 "\n\nusage: ", Usage(program, command), "\n");
+                                 "\n\nusage: ", UsageLine(program, command), "\n");
   std::vector<Row> rows;
   for (const Argument& argument : command.arguments) rows.push_back({argument.name, argument.help});
   if (!rows.empty()) absl::StrAppend(&out, "\n", Table(rows));
   rows.clear();
-  for (const Flag& flag : command.flags) rows.push_back({Spelled(flag), Explained(flag)});
+  for (const Flag& flag : command.flags) rows.push_back({SpelledFlag(flag), ExplainedFlag(flag)});
   rows.push_back({"--help", "this text"});
   absl::StrAppend(&out, "\nflags:\n", Table(rows));
   if (command.example.empty()) return out;

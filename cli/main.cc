@@ -8,6 +8,7 @@
 
 #include "cli/args.h"
 #include "cli/commands.h"
+#include "cli/manual.h"
 #include "core/base/cpu_features.h"
 
 namespace {
@@ -31,7 +32,7 @@ int main(int argc, char** argv) {
     return 2;
   }
   if (argc > 2) SpinBriefly(argv);
-  const onward::CommandLine program = {
+  onward::CommandLine program = {
       .name = "onward",
       .summary = "trains ONNX models: inspects, makes trainable, fine-tunes, resumes, exports",
       .version = ONWARD_VERSION,
@@ -41,6 +42,8 @@ int main(int argc, char** argv) {
                    onward::GradientCommand(), onward::CompareCommand(), onward::BenchCommand(),
                    onward::OpsCommand(), onward::LossesCommand(), onward::OptimizersCommand(),
                    onward::SchedulesCommand()}};
+  program.commands.push_back(onward::ManCommand(program));
+  program.commands.push_back(onward::CompletionCommand(program));
   const std::vector<std::string> words(argv + 1, argv + argc);
   return onward::RunProgram(program, words, std::cout, std::cerr);
 }

@@ -17,6 +17,9 @@ if(ONWARD_PROGRAM)
   file(RELATIVE_PATH to_libraries ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_LIBDIR}/onward)
   set_target_properties(onward PROPERTIES INSTALL_RPATH "$ORIGIN/${to_libraries}")
   install(TARGETS onward RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT Runtime)
+  # Manual pages and completion, which the program itself writes.
+  install(CODE "execute_process(COMMAND $<TARGET_FILE:onward> man --into \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_DATADIR}\"
+    COMMAND_ERROR_IS_FATAL ANY)" COMPONENT Runtime)
 endif()
 
 # The device for GPUs, where it was built: beside libonward.so, opened by name.
