@@ -3,7 +3,7 @@
 #ifndef ONWARD_BENCHMARKS_COST_H_
 #define ONWARD_BENCHMARKS_COST_H_
 
-#include "core/runtime/plan.h"
+#include "core/runtime/plan/plan.h"
 
 namespace onward {
 

@@ -15,7 +15,7 @@
 #include "absl/strings/str_join.h"
 #include "core/base/parallel.h"
 #include "core/base/status.h"
-#include "core/runtime/plan.h"
+#include "core/runtime/plan/plan.h"
 #include "environment/devices.h"
 
 namespace onward {

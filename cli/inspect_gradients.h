@@ -8,7 +8,7 @@
 
 #include "autograd/report.h"
 #include "core/graph/graph.h"
-#include "core/runtime/unknown_operators.h"
+#include "core/runtime/compile/unknown_operators.h"
 #include "environment/environment.h"
 #include "trainer/report/jsonl.h"
 

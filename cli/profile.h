@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "core/runtime/plan.h"
+#include "core/runtime/plan/plan.h"
 
 namespace onward {
 

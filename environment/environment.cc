@@ -7,7 +7,7 @@
 #include "core/base/status.h"
 #include "core/device/cpu.h"
 #include "core/onnx_io/operators.h"
-#include "core/runtime/fuse.h"
+#include "core/runtime/rewrite/fuse.h"
 #include "environment/plugin_registry.h"
 #include "optimizers/optimizer.h"
 

@@ -16,7 +16,7 @@
 #include "core/device/device.h"
 #include "core/graph/function_library.h"
 #include "core/graph/operator_set.h"
-#include "core/runtime/compile_options.h"
+#include "core/runtime/compile/compile_options.h"
 
 namespace onward {
 

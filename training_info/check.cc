@@ -12,7 +12,7 @@
 #include "core/graph/infer.h"
 #include "core/graph/inline.h"
 #include "core/onnx_io/releases.h"
-#include "core/runtime/unknown_operators.h"
+#include "core/runtime/compile/unknown_operators.h"
 #include "core/tensor/finite.h"
 #include "training_info/combine.h"
 #include "training_info/import.h"

@@ -10,7 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "core/onnx_io/model.h"
-#include "core/runtime/residents.h"
+#include "core/runtime/devices/residents.h"
 #include "core/runtime/session.h"
 #include "environment/environment.h"
 #include "training_info/spec.h"

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "core/runtime/program.h"
+#include "core/runtime/execute/program.h"
 
 namespace onward {
 

@@ -14,7 +14,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "core/runtime/plan.h"
+#include "core/runtime/plan/plan.h"
 #include "environment/devices.h"
 #include "environment/environment.h"
 #include "tests/support/paths.h"

@@ -11,7 +11,7 @@
 #include <string>
 
 #include "core/device/device.h"
-#include "core/runtime/plan.h"
+#include "core/runtime/plan/plan.h"
 
 namespace onward {
 

@@ -78,7 +78,7 @@ absl::StatusOr<Shape> PooledShape(const KernelRequest& r, const Shape& x);
 
 absl::Status NoPoolKernel(const KernelRequest& r);
 
-// MaxPoolWinners and MaxPoolWinnersGrad: see core/runtime/fuse.h.
+// MaxPoolWinners and MaxPoolWinnersGrad: see core/runtime/rewrite/fuse.h.
 void RegisterMaxPoolWinnerKernels(KernelTable& table);
 
 }  // namespace onward

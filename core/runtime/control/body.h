@@ -10,7 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "core/runtime/control/control.h"
-#include "core/runtime/program.h"
+#include "core/runtime/execute/program.h"
 
 namespace onward {
 

@@ -10,8 +10,8 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
-#include "core/runtime/compile_options.h"
-#include "core/runtime/executor.h"
+#include "core/runtime/compile/compile_options.h"
+#include "core/runtime/execute/executor.h"
 
 namespace onward {
 

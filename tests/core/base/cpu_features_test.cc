@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "core/ops/cpu/cpu_device.h"
-#include "core/runtime/compile.h"
+#include "core/runtime/compile/compile.h"
 #include "environment/environment.h"
 
 namespace onward {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // A graph that is compiled again for other shapes does not ask the standard again.
-#include "core/runtime/known_types.h"
+#include "core/runtime/compile/known_types.h"
 
 #include <gtest/gtest.h>
 
-#include "core/runtime/executor.h"
-#include "core/runtime/program.h"
+#include "core/runtime/execute/executor.h"
+#include "core/runtime/execute/program.h"
 #include "environment/environment.h"
 #include "tests/support/text_model.h"
 #include "training_info/lower.h"

@@ -14,7 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "core/runtime/plan.h"
+#include "core/runtime/plan/plan.h"
 #include "core/runtime/session.h"
 #include "environment/environment.h"
 #include "tests/support/far_device.h"

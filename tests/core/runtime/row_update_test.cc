@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "core/onnx_io/operators.h"
-#include "core/runtime/fuse.h"
+#include "core/runtime/rewrite/fuse.h"
 
 namespace onward {
 namespace {

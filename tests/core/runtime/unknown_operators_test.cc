@@ -6,7 +6,7 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
-#include "core/runtime/executor.h"
+#include "core/runtime/execute/executor.h"
 #include "environment/environment.h"
 #include "tests/support/text_model.h"
 #include "training_info/lower.h"

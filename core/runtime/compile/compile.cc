@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/runtime/compile/compile.h"
+
+#include <algorithm>
+#include <new>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/str_cat.h"
+#include "core/base/status.h"
+#include "core/graph/infer.h"
+#include "core/graph/verify.h"
+#include "core/runtime/compile/behind_data.h"
+#include "core/runtime/compile/compiler.h"
+#include "core/runtime/compile/unknown_operators.h"
+#include "core/runtime/devices/islands.h"
+#include "core/runtime/plan/commit.h"
+#include "core/runtime/plan/place.h"
+#include "core/runtime/plan/recompute.h"
+#include "core/runtime/rewrite/fuse.h"
+#include "core/runtime/rewrite/merge_updates.h"
+#include "core/runtime/rewrite/pointwise.h"
+
+namespace onward {
+namespace {
+
+// Each plan looks at all that is left, so that a long chain of plans costs the square.
+constexpr int64_t kMostLooks = 1'000'000;
+
+absl::Status RefuseFallbacks(const Plan& plan) {
+  const std::vector<const PlanStep*> steps = plan.Fallbacks();
+  if (steps.empty()) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat(steps.size(), steps.size() == 1 ? " node" : " nodes", " cannot run on ",
+                   plan.accelerators[0]->name(), ", as --require-device demands; the first is ",
+                   steps[0]->node.Describe(), ": ",
+                   steps[0]->why.empty() ? "its types are known at run time only" : steps[0]->why));
+}
+
+}  // namespace
+
+Compiler::Compiler(const Graph& graph, const CompileOptions& options,
+                   const absl::flat_hash_set<std::string>& kept_on_host)
+    : graph_(graph),
+      options_(options),
+      builder_(options),
+      plan_(builder_.plan()),
+      kept_on_host_(kept_on_host) {
+  plan_.opsets = graph.opsets;
+  operators_ = options.operators;
+  if (options.element_types != nullptr && !options.element_types->empty()) {
+    operators_ = &known_.emplace(*operators_, options.device->kernels(), *options.element_types);
+  }
+  context_ = {options.device, operators_, &plan_.opsets, {}};
+}
+
+absl::StatusOr<std::shared_ptr<const Plan>> Compiler::Run() {
+  const std::vector<std::string> wanted = WantedOutputs(graph_, options_);
+  std::vector<std::string> needed = wanted;
+  for (const auto& [variable, value] : options_.updates) needed.push_back(value);
+  for (const std::string& value : options_.finite) needed.push_back(value);
+  keep_ = options_.variables;
+  keep_.insert(needed.begin(), needed.end());
+  // From here on, what is needed is known, and initializers are not fed.
+  graph_.outputs.clear();
+  std::erase_if(graph_.inputs,
+                [&](const NamedType& in) { return graph_.initializers.contains(in.name); });
+  ReadThroughIdentities(&graph_);
+  // Variables that are assigned have to reach the last plan, also where nothing reads them.
+  std::vector<std::string> here = needed;
+  for (const auto& [variable, value] : options_.updates) here.push_back(variable);
+  Prune(&graph_, here);
+  if (options_.nodes_before == 0) {
+    ONWARD_RETURN_IF_ERROR(CheckOperatorsKnown(graph_, *options_.operators, *options_.device));
+  }
+  rest_ = TakeNodesBehindData(options_, &graph_);
+  for (const Node& node : rest_) {
+    of_rest_.insert(node.outputs.begin(), node.outputs.end());
+    for (std::string& name : AllInputs(node)) here.push_back(std::move(name));
+  }
+  keep_.insert(here.begin(), here.end());
+  ONWARD_RETURN_IF_ERROR(InferConcreteTypes());
+  Rewrite();
+  Prune(&graph_, here);
+  readers_.emplace(&graph_, keep_);
+  ONWARD_RETURN_IF_ERROR(AddSources(here));
+  ONWARD_RETURN_IF_ERROR(AddNodes());
+  if (rest_.empty()) {
+    ONWARD_RETURN_IF_ERROR(AddOutputs(wanted));
+    ONWARD_RETURN_IF_ERROR(PlanCommit(options_.updates, builder_.ids(), &plan_,
+                                      [this](int id) { return builder_.Materialize(id); }));
+    MergeUpdates(context_, &plan_);
+  } else {
+    ONWARD_RETURN_IF_ERROR(AddRest(wanted, needed));
+  }
+  if (!options_.accelerators.empty()) islands_ = NotWorthTheirCopies(plan_);
+  FusePointwise(&plan_);
+  return PlanMemory();
+}
+
+void Compiler::Rewrite() {
+  if (AllHave("FusedConv")) FuseFollowers(keep_, &graph_);
+  if (AllHave("FusedBatchNormalization")) FuseBatchNormalization(keep_, &graph_);
+  if (AllHave("MaxPoolWinners")) KeepWinnersOfPools(keep_, &graph_);
+  if (AllHave("GatherGradRows")) UpdateRowsOnly(keep_, *options_.operators, &graph_);
+  JoinPads(keep_, &graph_);
+}
+
+bool Compiler::AllHave(const char* op) const {
+  const auto has = [&](const Device* device) {
+    return device->kernels().Find(op, kOnwardDomain) != nullptr;
+  };
+  return has(options_.device) && absl::c_all_of(options_.accelerators, has);
+}
+
+absl::Status Compiler::InferConcreteTypes() {
+  for (NamedType& in : graph_.inputs) {
+    auto it = options_.feeds.find(in.name);
+    if (it != options_.feeds.end()) in.type = it->second.type();
+  }
+  graph_.types.clear();
+  ONWARD_RETURN_IF_ERROR(InferKnownTypes(&graph_, *operators_));
+  if (options_.element_types != nullptr && !known_.has_value()) {
+    for (const auto& [name, type] : graph_.types) {
+      if (type.is_tensor() && type.known()) options_.element_types->emplace(name, type.dtype);
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Compiler::AddSources(const std::vector<std::string>& needed) {
+  for (const auto& [name, tensor] : graph_.initializers) {
+    if (!options_.variables.contains(name)) {
+      builder_.AddConstant(name, tensor);
+      continue;
+    }
+    const int id =
+        builder_.AddSource(name, tensor.dtype(), tensor.shape(), PlanValue::Storage::kVariable);
+    builder_.value(id).device = HomeOf(tensor);
+    plan_.variables.emplace_back(name, id);
+  }
+  absl::flat_hash_set<std::string> read(needed.begin(), needed.end());
+  for (const Node& node : graph_.nodes) {
+    for (std::string& v : AllInputs(node)) read.insert(std::move(v));
+  }
+  for (int i = 0; i < static_cast<int>(graph_.inputs.size()); ++i) {
+    const NamedType& in = graph_.inputs[i];
+    if (builder_.Find(in.name) >= 0 || !read.contains(in.name)) continue;
+    auto it = options_.feeds.find(in.name);
+    if (it == options_.feeds.end()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("input '", in.name, "' (", in.type.ToString(), ") is not given"));
+    }
+    const FeedType& type = it->second;
+    const int id =
+        type.held == nullptr
+            ? builder_.AddSource(in.name, type.dtype, type.shape, PlanValue::Storage::kFeed)
+            : builder_.AddSource(in.name, DType::kUndefined, std::nullopt,
+                                 PlanValue::Storage::kValue);
+    plan_.feeds.push_back({in.name, id, i});
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Compiler::AddOutputs(const std::vector<std::string>& wanted) {
+  auto place = [&](const std::string& name) -> absl::StatusOr<int> {
+    const int id = builder_.Find(name);
+    if (id < 0) {
+      return absl::InvalidArgumentError(absl::StrCat("output '", name, "' is not produced"));
+    }
+    builder_.Name(name, builder_.Plain(id));
+    return builder_.Find(name);
+  };
+  for (const std::string& name : wanted) {
+    ONWARD_ASSIGN_OR_RETURN(int id, place(name));
+    plan_.outputs.emplace_back(name, builder_.OnHost(id));
+  }
+  for (const std::string& name : options_.finite) {
+    ONWARD_ASSIGN_OR_RETURN(int id, place(name));
+    plan_.finite.push_back(builder_.OnHost(id));
+  }
+  for (const auto& [variable, value] : options_.updates) {
+    ONWARD_ASSIGN_OR_RETURN(const int id, place(value));
+    // What crosses to another device does so before anything is assigned.
+    const int home = builder_.Find(variable);
+    if (home >= 0) builder_.Name(value, builder_.At(id, builder_.value(home).device));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Compiler::AddRest(const std::vector<std::string>& wanted,
+                               const std::vector<std::string>& needed) {
+  auto rest = std::make_shared<Continuation>();
+  rest->options = options_;
+  rest->options.feeds.clear();
+  rest->options.element_types = nullptr;
+  rest->options.outputs = wanted;
+  rest->options.nodes_before += static_cast<int64_t>(rest_.size());
+  if (rest->options.nodes_before > kMostLooks) {
+    return absl::ResourceExhaustedError(
+        "too many values in a row have shapes that only data can tell");
+  }
+  Graph graph;
+  graph.name = graph_.name;
+  graph.opsets = graph_.opsets;
+  graph.nodes = std::move(rest_);
+  ONWARD_RETURN_IF_ERROR(SortNodes(&graph));
+  absl::flat_hash_set<std::string> listed = {""};
+  const auto hand_over = [&](const std::string& name) -> absl::Status {
+    if (of_rest_.contains(name) || !listed.insert(name).second) return absl::OkStatus();
+    const int id = builder_.Find(name);
+    if (id < 0) {
+      return absl::InvalidArgumentError(absl::StrCat("value '", name, "' is not produced"));
+    }
+    if (const Tensor* constant = ConstantAt(name)) {
+      graph.initializers.emplace(name, *constant);
+    } else if (options_.variables.contains(name)) {
+      graph.initializers.emplace(name, graph_.initializers.at(name));
+    } else {
+      graph.inputs.push_back({name, {}});
+      plan_.outputs.emplace_back(name, builder_.OnHost(id));
+    }
+    return absl::OkStatus();
+  };
+  for (const Node& node : graph.nodes) {
+    for (const std::string& name : AllInputs(node)) ONWARD_RETURN_IF_ERROR(hand_over(name));
+  }
+  for (const std::string& name : needed) ONWARD_RETURN_IF_ERROR(hand_over(name));
+  for (const auto& [variable, value] : options_.updates) {
+    ONWARD_RETURN_IF_ERROR(hand_over(variable));
+  }
+  rest->graph = std::make_shared<const Graph>(std::move(graph));
+  plan_.rest = std::move(rest);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::shared_ptr<const Plan>> Compiler::PlanMemory() {
+  const size_t limit = options_.device->memory_limit(), resident = ResidentBytes(kHost);
+  const size_t room = limit - std::min(limit, resident);
+  const Plan unplaced = plan_;
+  ShareBuffers(&plan_);
+  PlaceValues(&plan_);
+  const size_t wanted = plan_.arena_bytes;
+  // Placing leaves gaps, so a little less than the room is aimed at.
+  for (size_t aim = room; plan_.arena_bytes > room && aim > room / 2; aim -= room / 10) {
+    plan_ = unplaced;
+    RecomputeToFit(aim, &plan_);
+    ShareBuffers(&plan_);
+    PlaceValues(&plan_);
+  }
+  ONWARD_RETURN_IF_ERROR(CheckAccelerators());
+  if (plan_.arena_bytes <= room) return builder_.shared();
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "one run needs ", (wanted + resident) >> 20, " MB of memory, ",
+      (plan_.arena_bytes + resident) >> 20, " MB if values are computed again, more than the ",
+      limit >> 20, " MB allowed; use a smaller batch"));
+}
+
+absl::Status Compiler::CheckAccelerators() const {
+  for (int d = 1; d <= static_cast<int>(plan_.accelerators.size()); ++d) {
+    const size_t bytes = plan_.accelerator_bytes[d - 1] + ResidentBytes(d);
+    const size_t limit = plan_.DeviceOf(d).memory_limit();
+    if (bytes <= limit) continue;
+    return absl::ResourceExhaustedError(
+        absl::StrCat("one run needs ", bytes >> 20, " MB on ", plan_.DeviceOf(d).name(),
+                     ", more than the ", limit >> 20, " MB there; use a smaller batch"));
+  }
+  return absl::OkStatus();
+}
+
+size_t Compiler::ResidentBytes(int device) const {
+  size_t bytes = 0;
+  for (const PlanValue& v : plan_.values) {
+    const bool resident =
+        v.storage == PlanValue::Storage::kVariable || v.storage == PlanValue::Storage::kConstant;
+    if (resident && v.device == device && v.root == &v - plan_.values.data() &&
+        v.shape.has_value()) {
+      bytes += v.bytes();
+    }
+  }
+  return bytes;
+}
+
+std::vector<std::string> WantedOutputs(const Graph& graph, const CompileOptions& options) {
+  if (options.outputs.has_value()) return *options.outputs;
+  std::vector<std::string> names;
+  for (const NamedType& out : graph.outputs) names.push_back(out.name);
+  return names;
+}
+
+absl::StatusOr<std::shared_ptr<const Plan>> Compile(const Graph& graph,
+                                                    const CompileOptions& options) {
+  ONWARD_RETURN_IF_ERROR(options.device->Usable());
+  try {
+    const absl::flat_hash_set<std::string> kept_on_host;
+    Compiler compiler(graph, options, kept_on_host);
+    auto plan = compiler.Run();
+    if (plan.ok() && !compiler.islands().empty()) {
+      plan = Compiler(graph, options, compiler.islands()).Run();
+    }
+    if (plan.ok() && options.require_accelerator) {
+      ONWARD_RETURN_IF_ERROR(RefuseFallbacks(**plan));
+    }
+    if (plan.ok() && options.planned) options.planned(**plan);
+    return plan;
+  } catch (const std::bad_alloc&) {
+    return absl::ResourceExhaustedError("out of memory while preparing the graph");
+  }
+}
+
+}  // namespace onward

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/runtime/plan/commit.h"
+
+#include <algorithm>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_cat.h"
+#include "core/base/status.h"
+
+namespace onward {
+namespace {
+
+using Targets = absl::flat_hash_map<int, int>;  // value id -> variable's value id
+
+// The variable that each output of a step may be written over, or nothing if
+// the step has to stay in the compute phase.
+Targets InPlaceTargets(const PlanStep& step, const Targets& updates, const Plan& plan,
+                       const absl::flat_hash_set<int>& read_elsewhere) {
+  Targets targets;
+  if (step.late || !step.kernel.infallible || step.kernel.in_place.empty()) return targets;
+  for (size_t o = 0; o < step.outputs.size(); ++o) {
+    const int out = step.outputs[o];
+    if (out < 0) continue;
+    auto update = updates.find(out);
+    if (update == updates.end() || read_elsewhere.contains(out) ||
+        plan.values[out].layout != nullptr)
+      return {};
+    if (IsFloating(plan.values[out].dtype) && !step.kernel.would_be_finite) return {};
+    const bool over = std::any_of(step.kernel.in_place.begin(), step.kernel.in_place.end(),
+                                  [&](const auto& pair) {
+                                    return pair.first == static_cast<int>(o) &&
+                                           pair.second < static_cast<int>(step.inputs.size()) &&
+                                           step.inputs[pair.second] == update->second;
+                                  });
+    if (!over) return {};
+    targets[out] = update->second;
+  }
+  return targets;
+}
+
+}  // namespace
+
+absl::Status PlanCommit(const std::vector<std::pair<std::string, std::string>>& updates,
+                        const absl::flat_hash_map<std::string, int>& ids, Plan* plan,
+                        const std::function<int(int)>& materialize) {
+  for (const auto& [variable, value] : updates) plan->updates.push_back(variable);
+  Targets wanted;
+  absl::flat_hash_map<std::string, int> variable_ids(plan->variables.begin(),
+                                                     plan->variables.end());
+  absl::flat_hash_map<int, int> uses;
+  for (const auto& [variable, value] : updates) {
+    auto it = variable_ids.find(variable);
+    const int id = ids.at(value);
+    if (++uses[id] == 1 && it != variable_ids.end()) wanted[id] = it->second;
+  }
+  absl::flat_hash_set<int> read;
+  for (const auto& [id, n] : uses) {
+    if (n > 1) read.insert(id);
+  }
+  for (const PlanStep& step : plan->compute) read.insert(step.inputs.begin(), step.inputs.end());
+  for (const PlanValue& v : plan->values) {
+    if (v.root != static_cast<int>(&v - plan->values.data())) read.insert(v.root);
+  }
+  for (const auto& [name, id] : plan->outputs) read.insert(id);
+  read.insert(plan->finite.begin(), plan->finite.end());
+
+  std::vector<Targets> targets(plan->compute.size());
+  absl::flat_hash_map<int, int> commit_readers;  // variable -> candidates that read it
+  for (size_t i = 0; i < plan->compute.size(); ++i) {
+    targets[i] = InPlaceTargets(plan->compute[i], wanted, *plan, read);
+    if (targets[i].empty()) continue;
+    absl::flat_hash_set<int> roots;
+    for (int id : plan->compute[i].inputs) {
+      if (id >= 0) roots.insert(plan->values[id].root);
+    }
+    for (int root : roots) ++commit_readers[root];
+  }
+  // A variable that another commit step still reads may not be overwritten.
+  std::vector<PlanStep> compute;
+  for (size_t i = 0; i < plan->compute.size(); ++i) {
+    const bool conflict = std::any_of(targets[i].begin(), targets[i].end(), [&](const auto& t) {
+      return commit_readers[plan->values[t.second].root] > 1;
+    });
+    if (targets[i].empty() || conflict) {
+      compute.push_back(std::move(plan->compute[i]));
+      continue;
+    }
+    for (const auto& [out, variable] : targets[i]) {
+      plan->values[out].root = variable;
+      plan->values[out].storage = PlanValue::Storage::kVariable;
+    }
+    plan->commit.push_back(std::move(plan->compute[i]));
+  }
+  plan->compute = std::move(compute);
+
+  for (const auto& [variable, value] : updates) {
+    int id = ids.at(value);
+    const PlanValue& v = plan->values[id];
+    auto it = variable_ids.find(variable);
+    if (it != variable_ids.end() && v.root == it->second) continue;  // written in place, or itself
+    // The source must not change while other variables are assigned.
+    if (plan->values[v.root].storage == PlanValue::Storage::kVariable ||
+        plan->values[v.root].storage == PlanValue::Storage::kFeed) {
+      id = materialize(id);
+    }
+    plan->copies.push_back({id, variable});
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace onward

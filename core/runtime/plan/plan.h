@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// A compiled graph: every kernel prepared, every buffer placed. Immutable; an
+// Executor runs it.
+#ifndef ONWARD_CORE_RUNTIME_PLAN_PLAN_H_
+#define ONWARD_CORE_RUNTIME_PLAN_PLAN_H_
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/device/device.h"
+#include "core/graph/operator_set.h"
+
+namespace onward {
+
+struct Continuation;
+struct Control;
+
+inline constexpr int kHost = 0;
+
+struct PlanValue {
+  enum class Storage {
+    kFeed,      // the caller's tensor
+    kVariable,  // a tensor of Variables
+    kConstant,  // `constant`
+    kArena,     // bytes at `offset` of the arena
+    kOwned,     // memory of its own (strings)
+    kValue,     // known at run time only: what a late step makes, or a feed that is no tensor
+  };
+  std::string name;
+  DType dtype = DType::kUndefined;
+  std::optional<Shape> shape;
+  Layout layout;
+  Storage storage = Storage::kArena;
+  Tensor constant;  // on the host, wherever the value is
+  // Whose memory it is in: Plan::DeviceOf(device).
+  int device = kHost;
+  size_t offset = 0;
+  // The value whose memory this one is (itself, unless it is a view or is
+  // written over a variable).
+  int root = -1;
+
+  size_t bytes() const { return layout != nullptr ? layout->bytes() : TensorBytes(dtype, *shape); }
+};
+
+struct PlanStep {
+  Node node;  // for messages and profiles; late steps prepare a kernel for it
+  Kernel kernel;
+  std::vector<int> inputs;   // value ids, -1 = omitted
+  std::vector<int> outputs;  // value ids, -1 = not wanted
+  size_t workspace_offset = 0;
+  int device = kHost;  // where it runs
+  // Copies its input into its output, of whichever devices; there is no kernel.
+  bool transfer = false;
+  std::string why;  // it does not run on the accelerator that is wanted
+  // Its outputs are Values, made when it runs: by `control`, by kernel.run_values, or by
+  // a kernel for the tensors that have come (LateNode).
+  bool late = false;
+  std::shared_ptr<const Control> control = nullptr;  // If, Loop, Scan
+};
+
+// A value that the caller gives: input `position` of the graph's inputs without initializer.
+struct PlanFeed {
+  std::string name;
+  int id;
+  int position;
+};
+
+struct PlanCopy {
+  int from;  // value id
+  std::string variable;
+};
+
+struct Plan {
+  const Device* device = nullptr;  // the host's
+  std::vector<const Device*> accelerators;
+  const OperatorSet* operators = nullptr;
+  std::map<std::string, int> opsets;
+  std::vector<PlanValue> values;
+  // Phase one: may fail, changes no variable.
+  std::vector<PlanStep> compute;
+  // Phase two: element-wise writes over variables that cannot fail, then copies. It is
+  // entered only if all of it will leave finite numbers.
+  std::vector<PlanStep> commit;
+  std::vector<PlanCopy> copies;
+  // The variables that are assigned, in the order of the file.
+  std::vector<std::string> updates;
+  std::vector<PlanFeed> feeds;
+  std::vector<std::pair<std::string, int>> variables;  // in the order of names
+  // What is returned; where there is a rest, what that is fed.
+  std::vector<std::pair<std::string, int>> outputs;
+  // Values that must be finite before anything is committed.
+  std::vector<int> finite;
+  size_t arena_bytes = 0;                 // on the host
+  std::vector<size_t> accelerator_bytes;  // arenas of the accelerators
+  // The most bytes of live values at any step: what a perfect plan would use.
+  size_t live_bytes = 0;
+  int reorders = 0;
+  // What is left to do behind values whose types only data can tell.
+  std::shared_ptr<const Continuation> rest;
+
+  const Device& DeviceOf(int id) const { return id == kHost ? *device : *accelerators[id - 1]; }
+  // Steps that a device that was wanted could not run.
+  std::vector<const PlanStep*> Fallbacks() const;
+  std::string ToText() const;
+};
+
+}  // namespace onward
+
+#endif  // ONWARD_CORE_RUNTIME_PLAN_PLAN_H_
