@@ -18,8 +18,8 @@
 #include "cli/paths.h"
 #include "core/base/status.h"
 #include "core/onnx_io/value_file.h"
+#include "data/arrays/npy.h"
 #include "data/dataset.h"
-#include "data/npy.h"
 
 namespace onward {
 namespace {

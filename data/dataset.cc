@@ -12,7 +12,7 @@
 #include "absl/strings/str_split.h"
 #include "core/base/status.h"
 #include "core/tensor/dispatch.h"
-#include "data/array_dataset.h"
+#include "data/arrays/array_dataset.h"
 #include "data/data_options.h"
 #include "data/file_bytes.h"
 #include "data/readers.h"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "data/array_dataset.h"
+#include "data/arrays/array_dataset.h"
 #include "data/data_options.h"
 
 namespace onward {

@@ -5,7 +5,7 @@
 
 #include "core/onnx_io/model.h"
 #include "core/onnx_io/proto.h"
-#include "data/npy.h"
+#include "data/arrays/npy.h"
 #include "tests/support/classified.h"
 #include "tests/support/command.h"
 #include "tests/support/paths.h"

@@ -10,7 +10,7 @@
 #include <string>
 
 #include "core/onnx_io/model.h"
-#include "data/npy.h"
+#include "data/arrays/npy.h"
 #include "tests/support/command.h"
 #include "tests/support/paths.h"
 #include "tests/support/scratch.h"

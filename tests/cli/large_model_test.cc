@@ -18,7 +18,7 @@
 #include "absl/strings/str_split.h"
 #include "core/onnx_io/model.h"
 #include "core/onnx_io/proto.h"
-#include "data/npy.h"
+#include "data/arrays/npy.h"
 #include "tests/support/classified.h"
 #include "tests/support/command.h"
 #include "tests/support/paths.h"

@@ -9,7 +9,7 @@
 #include <random>
 
 #include "core/onnx_io/model.h"
-#include "data/npy.h"
+#include "data/arrays/npy.h"
 #include "tests/support/command.h"
 #include "tests/support/paths.h"
 #include "tests/support/scratch.h"

@@ -4,7 +4,7 @@
 
 #include "core/onnx_io/model.h"
 #include "core/onnx_io/proto.h"
-#include "data/npy.h"
+#include "data/arrays/npy.h"
 #include "tests/support/command.h"
 #include "tests/support/paths.h"
 #include "tests/support/scratch.h"

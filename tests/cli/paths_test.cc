@@ -8,7 +8,7 @@
 #include <filesystem>
 
 #include "core/onnx_io/model.h"
-#include "data/npy.h"
+#include "data/arrays/npy.h"
 #include "tests/support/classified.h"
 #include "tests/support/command.h"
 #include "tests/support/paths.h"

@@ -10,8 +10,8 @@
 #include <memory>
 
 #include "absl/strings/str_cat.h"
-#include "data/npy.h"
-#include "data/picture.h"
+#include "data/arrays/npy.h"
+#include "data/pictures/picture.h"
 #include "tests/data/deflate.h"
 #include "tests/support/paths.h"
 #include "tests/support/scratch.h"

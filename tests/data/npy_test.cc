@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/npy.h"
+#include "data/arrays/npy.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

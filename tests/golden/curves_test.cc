@@ -10,7 +10,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
-#include "data/npy.h"
+#include "data/arrays/npy.h"
 #include "environment/environment.h"
 #include "tests/support/command.h"
 #include "tests/support/paths.h"

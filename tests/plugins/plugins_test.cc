@@ -11,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/graph/infer.h"
 #include "core/onnx_io/proto.h"
-#include "data/npy.h"
+#include "data/arrays/npy.h"
 #include "environment/environment.h"
 #include "tests/support/command.h"
 #include "tests/support/paths.h"

@@ -6,7 +6,7 @@
 
 #include <filesystem>
 
-#include "data/picture.h"
+#include "data/pictures/picture.h"
 #include "tests/support/scratch.h"
 #include "tests/support/text_model.h"
 #include "trainer/report/jsonl.h"

@@ -13,7 +13,7 @@
 
 #include "absl/status/statusor.h"
 #include "core/tensor/tensor.h"
-#include "data/picture.h"
+#include "data/pictures/picture.h"
 #include "trainer/report/metrics.h"
 
 namespace onward {

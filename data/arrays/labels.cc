@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/status.h"
-#include "data/array_dataset.h"
+#include "data/arrays/array_dataset.h"
 
 namespace onward {
 namespace {

@@ -2,8 +2,8 @@
 // Reading zip archives in memory (stored and deflated entries, zip64), as
 // numpy.savez writes them. The archive is untrusted: every offset and size is
 // checked against the bytes that are there.
-#ifndef ONWARD_DATA_ZIP_H_
-#define ONWARD_DATA_ZIP_H_
+#ifndef ONWARD_DATA_ARRAYS_ZIP_H_
+#define ONWARD_DATA_ARRAYS_ZIP_H_
 
 #include <cstdint>
 #include <string>
@@ -33,4 +33,4 @@ absl::StatusOr<std::string> ExtractZip(absl::string_view archive, const ZipEntry
 
 }  // namespace onward
 
-#endif  // ONWARD_DATA_ZIP_H_
+#endif  // ONWARD_DATA_ARRAYS_ZIP_H_

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/npy_header.h"
+#include "data/arrays/npy_header.h"
 
 #include <string>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/zip.h"
+#include "data/arrays/zip.h"
 
 #include <zlib.h>
 

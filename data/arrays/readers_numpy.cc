@@ -7,7 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "core/base/status.h"
-#include "data/npy.h"
+#include "data/arrays/npy.h"
 #include "data/readers.h"
 
 namespace onward {

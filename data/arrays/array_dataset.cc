@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/array_dataset.h"
+#include "data/arrays/array_dataset.h"
 
 #include <algorithm>
 #include <array>

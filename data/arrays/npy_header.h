@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The header of an .npy array, a Python dictionary:
 //   {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }
-#ifndef ONWARD_DATA_NPY_HEADER_H_
-#define ONWARD_DATA_NPY_HEADER_H_
+#ifndef ONWARD_DATA_ARRAYS_NPY_HEADER_H_
+#define ONWARD_DATA_ARRAYS_NPY_HEADER_H_
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -28,4 +28,4 @@ absl::Status NpyError(absl::string_view name, absl::string_view what);
 
 }  // namespace onward
 
-#endif  // ONWARD_DATA_NPY_HEADER_H_
+#endif  // ONWARD_DATA_ARRAYS_NPY_HEADER_H_

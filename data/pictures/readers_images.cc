@@ -11,7 +11,7 @@
 #include "core/base/parallel.h"
 #include "core/base/status.h"
 #include "data/file_bytes.h"
-#include "data/picture.h"
+#include "data/pictures/picture.h"
 #include "data/readers.h"
 
 namespace onward {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pictures of data sets: PNG and JPEG files, and resizing.
-#ifndef ONWARD_DATA_PICTURE_H_
-#define ONWARD_DATA_PICTURE_H_
+#ifndef ONWARD_DATA_PICTURES_PICTURE_H_
+#define ONWARD_DATA_PICTURES_PICTURE_H_
 
 #include <cstdint>
 #include <string>
@@ -25,4 +25,4 @@ absl::StatusOr<std::string> EncodePng(const Picture& picture);
 
 }  // namespace onward
 
-#endif  // ONWARD_DATA_PICTURE_H_
+#endif  // ONWARD_DATA_PICTURES_PICTURE_H_

@@ -2,8 +2,8 @@
 // What readers produce, arrays with one row per example, and the data set over
 // them: rows stay in memory as they were stored (images as bytes) and become
 // numbers a model takes in Fill.
-#ifndef ONWARD_DATA_ARRAY_DATASET_H_
-#define ONWARD_DATA_ARRAY_DATASET_H_
+#ifndef ONWARD_DATA_ARRAYS_ARRAY_DATASET_H_
+#define ONWARD_DATA_ARRAYS_ARRAY_DATASET_H_
 
 #include <functional>
 #include <memory>
@@ -47,4 +47,4 @@ absl::StatusOr<std::unique_ptr<Dataset>> MakeArrayDataset(LoadedData data,
 
 }  // namespace onward
 
-#endif  // ONWARD_DATA_ARRAY_DATASET_H_
+#endif  // ONWARD_DATA_ARRAYS_ARRAY_DATASET_H_

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/picture.h"
+#include "data/pictures/picture.h"
 
 #include <png.h>
 

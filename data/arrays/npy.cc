@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/npy.h"
+#include "data/arrays/npy.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -14,9 +14,9 @@
 #include "absl/strings/strip.h"
 #include "core/base/atomic_file.h"
 #include "core/base/status.h"
+#include "data/arrays/npy_header.h"
+#include "data/arrays/zip.h"
 #include "data/file_bytes.h"
-#include "data/npy_header.h"
-#include "data/zip.h"
 
 namespace onward {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tensors in NumPy's files: .npy (format versions 1 to 3) and .npz.
-#ifndef ONWARD_DATA_NPY_H_
-#define ONWARD_DATA_NPY_H_
+#ifndef ONWARD_DATA_ARRAYS_NPY_H_
+#define ONWARD_DATA_ARRAYS_NPY_H_
 
 #include <string>
 #include <utility>
@@ -29,4 +29,4 @@ absl::StatusOr<std::vector<std::pair<std::string, Tensor>>> ReadNpz(const std::s
 
 }  // namespace onward
 
-#endif  // ONWARD_DATA_NPY_H_
+#endif  // ONWARD_DATA_ARRAYS_NPY_H_
