@@ -16,6 +16,7 @@
 #include "core/base/parallel.h"
 #include "core/base/status.h"
 #include "trainer/report/jsonl.h"
+#include "trainer/report/listeners.h"
 #include "trainer/run/class_labels.h"
 #include "trainer/run/loop.h"
 #include "training_info/lower.h"
@@ -142,6 +143,14 @@ void PrintResult(const Args& args, const TrainResult& r) {
   if (!args.String("report").empty()) std::cout << "report: " << args.String("report") << "\n";
 }
 
+void AddListeners(const Args& args, Listeners* listeners) {
+  const std::string log = args.String("log"), report = args.String("report");
+  if (!log.empty()) listeners->Add(LogListener(log));
+  listeners->Add(
+      ProgressListener(args.Has("quiet") ? ProgressStyle::kQuiet : ProgressStyle::kAuto));
+  if (!report.empty()) listeners->Add(ReportListener(report));
+}
+
 // The command that goes on where this one was stopped.
 std::string ResumeCommand(const Args& args) {
   std::string line = absl::StrCat("onward train ", args.Argument("MODEL"));
@@ -228,12 +237,11 @@ absl::StatusOr<int> RunTrain(const Args& args, const Environment& environment) {
   options.epochs = args.Int("epochs");
   options.save_every = args.Has("save-every") ? args.Int("save-every") : 0;
   options.eval_every = args.Has("eval-every") ? args.Int("eval-every") : 0;
-  options.log = args.String("log");
-  options.report = args.String("report");
-  options.progress = args.Has("quiet") ? ProgressStyle::kQuiet : ProgressStyle::kAuto;
   options.settings = Settings(args, *data, options);
+  Listeners listeners;
+  AddListeners(args, &listeners);
   ONWARD_ASSIGN_OR_RETURN(TrainResult result,
-                          Train(training.get(), data, eval, options, &Interrupted()));
+                          Train(training.get(), data, eval, options, &listeners, &Interrupted()));
   if (result.interrupted && !result.saved) {
     std::cerr << "stopped before the first step was done; nothing is written\n";
     return 1;

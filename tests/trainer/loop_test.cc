@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <functional>
 
+#include "absl/strings/str_cat.h"
 #include "environment/environment.h"
 #include "tests/support/classified.h"
 #include "tests/support/scratch.h"
@@ -56,28 +57,78 @@ class Watching : public Dataset {
   mutable std::vector<int64_t> held_;
 };
 
+// What a run told, a word for each event.
+class Told : public RunListener {
+ public:
+  absl::Status OnStart(const RunFacts& facts) override {
+    return Add("start", facts.total_steps - facts.first_step);
+  }
+  absl::Status OnStep(const StepEvent& step) override {
+    const absl::Status status = Add("step", step.step);
+    return step.step == fails_at ? absl::DataLossError("the listener is full") : status;
+  }
+  absl::Status OnEvaluation(const EvaluationEvent& e) override { return Add("eval", e.epoch); }
+  void OnCheckpoint(const CheckpointEvent& c) override { Add("saved", c.step).IgnoreError(); }
+  absl::Status OnEnd(const EndEvent& end) override {
+    return Add(end.status.ok() ? "end" : "failed", end.result.steps);
+  }
+
+  std::vector<std::string> words;
+  int64_t fails_at = -1;
+
+ private:
+  absl::Status Add(const char* event, int64_t number) {
+    words.push_back(absl::StrCat(event, " ", number));
+    return absl::OkStatus();
+  }
+};
+
 class LoopTest : public ::testing::Test {
  protected:
-  // The steps that the file held at each batch.
-  std::vector<int64_t> Run(const std::string& name, TrainOptions options,
-                           std::function<void(size_t)> before_batch = nullptr) {
+  static std::unique_ptr<TrainingModel> Trainable() {
     AuthorOptions author;
     author.loss = {"cross_entropy", {}};
     auto authored = MakeTrainable(TextModel(LinearClassifier(2, 2)), author, DefaultEnvironment());
     EXPECT_TRUE(authored.ok()) << authored.status();
-    auto model = TrainingModel::Create(authored->model, DefaultEnvironment());
-    EXPECT_TRUE(model.ok()) << model.status();
+    return Open(authored->model);
+  }
+  // The steps that the file held at each batch.
+  std::vector<int64_t> Run(const std::string& name, TrainOptions options,
+                           std::function<void(size_t)> before_batch = nullptr) {
+    const auto model = Trainable();
     options.output = scratch_.Path(name);
     options.batch = kBatch;
-    options.progress = ProgressStyle::kQuiet;
     auto data = std::make_shared<Watching>(options.output);
     data->before_batch = std::move(before_batch);
-    const auto result = Train(model->get(), data, nullptr, options, nullptr);
+    const auto result = Train(model.get(), data, nullptr, options, &told_, nullptr);
     EXPECT_TRUE(result.ok()) << result.status();
     return data->held();
   }
   Scratch scratch_;
+  Told told_;
 };
+
+TEST_F(LoopTest, TellsWhatHappens) {
+  TrainOptions options;
+  options.epochs = 2;
+  options.save_every = 2;
+  Run("m.onnx", options);
+  EXPECT_THAT(told_.words,
+              ElementsAre("start 8", "step 1", "step 2", "saved 2", "step 3", "step 4", "saved 4",
+                          "step 5", "step 6", "saved 6", "step 7", "step 8", "saved 8", "end 8"));
+}
+
+TEST_F(LoopTest, AListenerThatFailsEndsTheRunAndTheStateIsSaved) {
+  told_.fails_at = 2;
+  TrainOptions options;
+  options.output = scratch_.Path("m.onnx");
+  options.batch = kBatch;
+  auto model = Trainable();
+  const auto result = Train(model.get(), std::make_shared<Watching>(options.output), nullptr,
+                            options, &told_, nullptr);
+  EXPECT_EQ(result.status().message(), "the listener is full");
+  EXPECT_THAT(told_.words, ElementsAre("start 4", "step 1", "step 2", "saved 2", "failed 2"));
+}
 
 TEST_F(LoopTest, EveryEpochIsSaved) {
   TrainOptions options;

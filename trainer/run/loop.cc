@@ -2,32 +2,19 @@
 #include "trainer/run/loop.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
-#include <filesystem>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
-#include "core/base/atomic_file.h"
 #include "core/base/status.h"
 #include "core/onnx_io/model.h"
-#include "data/sha256.h"
-#include "trainer/report/jsonl.h"
+#include "trainer/run/checkpoints.h"
 #include "trainer/run/class_labels.h"
 #include "training_info/lower.h"
 
 namespace onward {
 namespace {
 
-constexpr int kWrongExamples = 48;
 constexpr double kLossDecay = 0.98;
-constexpr double kSavesShare = 20;  // of the time between two epochs' checkpoints, one part
-
-int64_t MetadataInt(const Model& model, const char* key) {
-  int64_t value = 0;
-  return absl::SimpleAtoi(model.Metadata(key), &value) ? value : 0;
-}
 
 double FirstValue(const TensorMap& outputs, const std::string& name) {
   auto it = outputs.find(name);
@@ -36,39 +23,30 @@ double FirstValue(const TensorMap& outputs, const std::string& name) {
   return values.ok() && !values->empty() ? values->front() : kNotMeasured;
 }
 
-double Seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
 class Loop {
  public:
-  Loop(TrainingModel* model, const TrainOptions& options, const std::atomic<bool>* cancel)
-      : model_(model), options_(options), cancel_(cancel) {}
+  Loop(TrainingModel* model, const TrainOptions& options, RunListener* listener,
+       const std::atomic<bool>* cancel)
+      : model_(model), options_(options), listener_(listener), cancel_(cancel) {}
 
   absl::StatusOr<TrainResult> Run(std::shared_ptr<const Dataset> data,
                                   std::shared_ptr<const Dataset> eval) {
     ONWARD_RETURN_IF_ERROR(Prepare(std::move(data), std::move(eval)));
-    const absl::Status status = RunSteps();
-    progress_->Finish();
-    result_.seconds = Seconds() - started_;
-    result_.samples_per_second = progress_->samples_per_second();
+    absl::Status status = listener_->OnStart(facts_);
+    if (status.ok()) status = RunSteps();
+    result_.seconds = SteadySeconds() - started_;
+    result_.samples_per_second =
+        result_.seconds > 0 ? static_cast<double>(examples_) / result_.seconds : 0;
     result_.interrupted = status.code() == absl::StatusCode::kCancelled;
-    const bool failed = !status.ok() && !result_.interrupted;
-    if (failed && replaces_ && !result_.saved) {
-      return Annotate(status, absl::StrCat("'", options_.output, "' is left as it was"));
-    }
-    ONWARD_RETURN_IF_ERROR(Save());
-    if (failed) return status;
-    if (!result_.interrupted && evaluator_ != nullptr && evaluated_at_ != result_.steps) {
-      ONWARD_RETURN_IF_ERROR(Evaluate(0));
-    }
-    if (!options_.report.empty() && result_.saved) ONWARD_RETURN_IF_ERROR(WriteReport());
+    status = End(status);
+    status.Update(listener_->OnEnd({result_, status}));
+    if (!status.ok() && !result_.interrupted) return status;
     return result_;
   }
 
  private:
   absl::Status Prepare(std::shared_ptr<const Dataset> data, std::shared_ptr<const Dataset> eval) {
-    started_ = Seconds();
+    started_ = SteadySeconds();
     loss_ = model_->model().Metadata(kMetaLoss);
     train_output_ = model_->model().Metadata(kMetaTrainOutput);
     label_ = model_->model().Metadata(kMetaLabel);
@@ -77,8 +55,6 @@ class Loop {
       if (!name.empty() && lowered.IsOutput(name)) wanted_.push_back(name);
     }
     if (loss_.empty()) loss_ = FindLoss(lowered);
-    std::error_code error;
-    replaces_ = !options_.resumed && std::filesystem::exists(options_.output, error);
     ONWARD_RETURN_IF_ERROR(AlignWithModel(&data));
     BatchOptions batches{options_.batch, options_.shuffle, options_.seed, true};
     ONWARD_ASSIGN_OR_RETURN(BatchSource source, BatchSource::Create(data, batches));
@@ -91,22 +67,24 @@ class Loop {
     ONWARD_ASSIGN_OR_RETURN(feeding_,
                             Feeding::Create(*data, model_->StepInputs(-1, wanted_), label_));
     classes_ = data->classes();
-    saved_at_ = result_.steps;
-    saved_time_ = Seconds();
-    result_.saved = options_.resumed;
-    total_ = options_.steps > 0 ? options_.steps : options_.epochs * source_->batches_per_epoch();
+    checkpoints_.emplace(model_, options_, result_.steps, listener_);
+    checkpoints_->set_classes(classes_stored_);
     if (eval != nullptr) ONWARD_RETURN_IF_ERROR(PrepareEvaluation(std::move(eval)));
-    if (!options_.log.empty()) {
-      ONWARD_ASSIGN_OR_RETURN(JsonlFile log, JsonlFile::Open(options_.log, options_.resumed));
-      log_.emplace(std::move(log));
-    }
-    Progress::Options progress;
-    progress.first_step = result_.steps;
-    progress.total_steps = total_;
-    progress.style = options_.progress;
-    progress_ = std::make_unique<Progress>(std::move(progress));
-    for (const std::string& note : notes_) progress_->Say(absl::StrCat("note: ", note));
+    GatherFacts(*data);
     return absl::OkStatus();
+  }
+
+  void GatherFacts(const Dataset& data) {
+    facts_.model = model_->model().path();
+    facts_.output = options_.output;
+    facts_.resumed = options_.resumed;
+    facts_.first_step = result_.steps;
+    facts_.steps_per_epoch = source_->batches_per_epoch();
+    facts_.total_steps =
+        options_.steps > 0 ? options_.steps : options_.epochs * facts_.steps_per_epoch;
+    facts_.batch = options_.batch;
+    facts_.examples = data.size();
+    facts_.settings = options_.settings;
   }
 
   // Labels get the numbers of the model's outputs.
@@ -131,7 +109,7 @@ class Loop {
                                                  .takes_names = !options_.resumed}));
     *data = std::move(aligned.data);
     classes_stored_ = std::move(aligned.names);
-    if (!aligned.note.empty()) notes_.push_back(std::move(aligned.note));
+    if (!aligned.note.empty()) facts_.notes.push_back(std::move(aligned.note));
     return absl::OkStatus();
   }
 
@@ -157,18 +135,17 @@ class Loop {
     options.looked_at = model_->model().weights().PageReleaser();
     options.classes = classes_stored_;
     for (const auto& [name, tensor] : model_->variables()) options.variables.insert(name);
-    options.wrong_examples = options_.report.empty() ? 0 : kWrongExamples;
-    class_names_ = classes_stored_.empty() ? eval->class_names() : classes_stored_;
+    options.wrong_examples = listener_->wrong_examples();
+    facts_.class_names = classes_stored_.empty() ? eval->class_names() : classes_stored_;
     ONWARD_ASSIGN_OR_RETURN(evaluator_, Evaluator::Create(std::move(graph), std::move(eval),
                                                           options, model_->environment()));
-    if (!evaluator_->note().empty()) notes_.push_back(evaluator_->note());
+    if (!evaluator_->note().empty()) facts_.notes.push_back(evaluator_->note());
     return absl::OkStatus();
   }
 
   absl::Status RunSteps() {
     Batch batch;
-    SmoothedMean loss(kLossDecay), accuracy(kLossDecay);
-    while (result_.steps < total_) {
+    while (result_.steps < facts_.total_steps) {
       if (cancel_ != nullptr && cancel_->load()) return absl::CancelledError("stopped");
       const BatchPosition before = source_->position();
       ONWARD_RETURN_IF_ERROR(source_->Next(&batch));
@@ -181,28 +158,28 @@ class Loop {
                         absl::StrCat("'", model_->model().path(), "', step ", result_.steps + 1));
       }
       ++result_.steps;
-      const ReportStep step = Measure(*outputs, feeds, &loss, &accuracy);
-      result_.loss = loss.mean();
-      ONWARD_RETURN_IF_ERROR(Log(step));
-      progress_->Update(result_.steps, static_cast<int64_t>(batch.indices.size()), loss.mean(),
-                        accuracy.mean());
-      if (SaveIsDue(batch.last_of_epoch)) SaveOrGoOn();
+      examples_ += static_cast<int64_t>(batch.indices.size());
+      ONWARD_RETURN_IF_ERROR(listener_->OnStep(Measure(*outputs, feeds, batch)));
+      if (checkpoints_->IsDue(result_.steps, batch.last_of_epoch)) {
+        checkpoints_->SaveOrGoOn(result_.steps, source_->position());
+      }
       const bool evaluate =
           options_.eval_every > 0 ? result_.steps % options_.eval_every == 0 : batch.last_of_epoch;
       if (evaluate && evaluator_ != nullptr)
-        ONWARD_RETURN_IF_ERROR(Evaluate(batch.position.epoch + 1));
+        ONWARD_RETURN_IF_ERROR(Evaluate(batch.last_of_epoch ? batch.position.epoch + 1 : 0));
     }
     return absl::OkStatus();
   }
 
-  ReportStep Measure(const TensorMap& outputs, const TensorMap& feeds, SmoothedMean* loss,
-                     SmoothedMean* accuracy) {
-    ReportStep step;
+  StepEvent Measure(const TensorMap& outputs, const TensorMap& feeds, const Batch& batch) {
+    StepEvent step;
     step.step = result_.steps;
+    step.epoch = source_->position().epoch;
+    step.examples = static_cast<int64_t>(batch.indices.size());
     step.loss = FirstValue(outputs, loss_);
     step.learning_rate = FirstValue(outputs, "learning_rate");
     // An entry that sits out this iteration has no loss to tell.
-    if (!std::isnan(step.loss)) loss->Add(step.loss);
+    if (!std::isnan(step.loss)) smoothed_loss_.Add(step.loss);
     auto scores = outputs.find(train_output_);
     auto labels = feeds.find(label_);
     if (judges_classes_ && scores != outputs.end() && labels != feeds.end()) {
@@ -211,144 +188,56 @@ class Loop {
       const auto predictions = Predict(scores->second, scoring_);
       const auto actual = ClassLabels(labels->second, scoring_);
       if (predictions.ok() && actual.ok() && metrics.Add(*predictions, *actual).ok()) {
-        step.metric = metrics.accuracy();
-        accuracy->Add(step.metric);
+        step.accuracy = metrics.accuracy();
+        smoothed_accuracy_.Add(step.accuracy);
       }
     }
-    report_.steps.push_back(step);
+    step.smoothed_loss = result_.loss = smoothed_loss_.mean();
+    step.smoothed_accuracy = smoothed_accuracy_.mean();
+    step.seconds = SteadySeconds() - started_;
     return step;
-  }
-
-  absl::Status Log(const ReportStep& step) {
-    if (!log_.has_value()) return absl::OkStatus();
-    JsonWriter w;
-    w.BeginObject()
-        .Field("step", step.step)
-        .Field("epoch", source_->position().epoch)
-        .Field("loss", step.loss);
-    if (!std::isnan(step.metric)) w.Field("accuracy", step.metric);
-    if (!std::isnan(step.learning_rate)) w.Field("learning_rate", step.learning_rate);
-    w.Field("seconds", Seconds() - started_).EndObject();
-    return log_->Append(w);
   }
 
   absl::Status Evaluate(int64_t epoch) {
     ONWARD_ASSIGN_OR_RETURN(Evaluation e, evaluator_->Run(&model_->variables(), cancel_));
     evaluated_at_ = result_.steps;
-    const bool classes = !std::isnan(e.accuracy);
-    report_.evals.push_back({result_.steps, e.loss, classes ? e.accuracy : e.rmse});
-    progress_->Say(absl::StrCat(
-        epoch > 0 ? absl::StrCat("epoch ", epoch) : absl::StrCat("step ", result_.steps),
-        ": evaluation loss ", absl::StrFormat("%.4f", e.loss),
-        classes ? absl::StrFormat(", accuracy %.2f %%", 100 * e.accuracy)
-                : absl::StrFormat(", RMSE %.4f", e.rmse)));
-    if (log_.has_value()) {
-      JsonWriter w;
-      w.BeginObject().Field("step", result_.steps).Field("eval_loss", e.loss);
-      if (classes)
-        w.Field("eval_accuracy", e.accuracy);
-      else
-        w.Field("eval_rmse", e.rmse).Field("eval_mae", e.mae);
-      w.Field("examples", e.examples).EndObject();
-      ONWARD_RETURN_IF_ERROR(log_->Append(w));
-    }
     result_.evaluation = std::move(e);
-    return absl::OkStatus();
+    return listener_->OnEvaluation({result_.steps, epoch, *result_.evaluation});
   }
 
-  bool SaveIsDue(bool epoch_ends) const {
-    const double since = Seconds() - saved_time_;
-    if (options_.save_every > 0 && result_.steps % options_.save_every == 0) return true;
-    return since >= (epoch_ends ? kSavesShare * save_cost_ : options_.save_seconds);
-  }
-
-  // A disk that is full now may not be so at the end; the state in memory is worth more.
-  void SaveOrGoOn() {
-    const absl::Status saved = Save();
-    if (saved.ok()) return;
-    saved_time_ = Seconds();
-    progress_->Say(absl::StrCat("warning: step ", result_.steps,
-                                " is not saved: ", std::string(saved.message()), "; going on"));
-  }
-
-  // Nothing to do where the file holds this very step.
-  absl::Status Save() {
-    if (result_.steps == saved_at_) return absl::OkStatus();
-    const double begin = Seconds();
-    ONWARD_ASSIGN_OR_RETURN(Model out, model_->Export());
-    StoreClasses(classes_stored_, &out);
-    out.SetMetadata(kMetaSteps, absl::StrCat(result_.steps));
-    out.SetMetadata(kMetaEpoch, absl::StrCat(source_->position().epoch));
-    out.SetMetadata(kMetaIndex, absl::StrCat(source_->position().index));
-    out.SetMetadata(kMetaDataSeed, absl::StrCat(options_.seed));
-    out.SetMetadata(kMetaBatch, absl::StrCat(options_.batch));
-    out.SetMetadata(kMetaShuffle, options_.shuffle ? "1" : "0");
-    ONWARD_RETURN_IF_ERROR(WriteModel(out, options_.output, options_.write));
-    result_.saved = true;
-    saved_at_ = result_.steps;
-    saved_time_ = Seconds();
-    save_cost_ = saved_time_ - begin;
-    return absl::OkStatus();
-  }
-
-  absl::Status WriteReport() {
-    report_.title = options_.output;
-    report_.subtitle = absl::StrCat(result_.steps, " steps, batch ", options_.batch);
-    report_.settings = options_.settings;
-    if (result_.evaluation.has_value()) {
-      const Evaluation& e = *result_.evaluation;
-      if (!std::isnan(e.accuracy)) {
-        report_.figures.push_back({"Accuracy", absl::StrFormat("%.2f %%", 100 * e.accuracy),
-                                   absl::StrCat(e.examples, " test examples")});
-      } else {
-        report_.figures.push_back(
-            {"RMSE", absl::StrFormat("%.4g", e.rmse), absl::StrCat(e.examples, " test examples")});
-        report_.metric_name = "RMSE";
-        report_.metric_is_share = false;
-      }
-      report_.figures.push_back({"Test loss", absl::StrFormat("%.4f", e.loss), ""});
-      report_.confusion = e.confusion;
-      report_.wrong = e.wrong;
-      report_.wrong_total = e.wrong_total;
+  // What is left to do after the steps, which ended like this.
+  absl::Status End(const absl::Status& status) {
+    const bool failed = !status.ok() && !result_.interrupted;
+    result_.saved = checkpoints_->saved();
+    if (failed && checkpoints_->replaces_other() && !result_.saved) {
+      return Annotate(status, absl::StrCat("'", options_.output, "' is left as it was"));
     }
-    report_.class_names = class_names_;
-    report_.figures.push_back({"Training loss", absl::StrFormat("%.4f", result_.loss), "smoothed"});
-    report_.figures.push_back({"Steps", absl::StrCat(result_.steps), ""});
-    report_.timing = {
-        {"Time", FormatSeconds(result_.seconds)},
-        {"Throughput", absl::StrFormat("%.0f examples/s", result_.samples_per_second)}};
-    ReportFile file{"checkpoint", options_.output, "", -1};
-    if (auto sum = Sha256OfFile(options_.output); sum.ok()) file.sha256 = *sum;
-    report_.files = {file};
-    report_.next = {{"Export the plain inference model",
-                     absl::StrCat("onward export ", options_.output, " -o model.onnx")},
-                    {"Continue training",
-                     absl::StrCat("onward train ", options_.output,
-                                  " --resume --data SPEC --steps N -o ", options_.output)}};
-    return WriteFileAtomically(options_.report, RenderReport(report_));
+    ONWARD_RETURN_IF_ERROR(checkpoints_->Save(result_.steps, source_->position()));
+    result_.saved = checkpoints_->saved();
+    if (status.ok() && evaluator_ != nullptr && evaluated_at_ != result_.steps) {
+      ONWARD_RETURN_IF_ERROR(Evaluate(0));
+    }
+    return status;
   }
 
   TrainingModel* model_;
   const TrainOptions& options_;
+  RunListener* listener_;
   const std::atomic<bool>* cancel_;
   std::string loss_, train_output_, label_;
   std::vector<std::string> wanted_;
   std::optional<BatchSource> source_;
   std::optional<Feeding> feeding_;
+  std::optional<Checkpoints> checkpoints_;
   std::unique_ptr<Evaluator> evaluator_;
-  std::unique_ptr<Progress> progress_;
-  std::optional<JsonlFile> log_;
-  std::vector<std::string> class_names_;     // for the report
   std::vector<std::string> classes_stored_;  // what the file calls its classes; empty: nothing
-  std::vector<std::string> notes_;
-  int64_t classes_ = 0, total_ = 0, evaluated_at_ = -1;
-  bool replaces_ = false;  // `output` is there, of another run
-  int64_t saved_at_ = 0;   // the step that `output` holds, or where this run began
-  double saved_time_ = 0, save_cost_ = 0;
+  int64_t classes_ = 0, evaluated_at_ = -1;
   bool judges_classes_ = false;
   Scoring scoring_;
+  SmoothedMean smoothed_loss_{kLossDecay}, smoothed_accuracy_{kLossDecay};
   double started_ = 0;
-  ReportData report_;
+  int64_t examples_ = 0;  // that this run has trained on
+  RunFacts facts_;
   TrainResult result_;
 };
 
@@ -356,8 +245,10 @@ class Loop {
 
 absl::StatusOr<TrainResult> Train(TrainingModel* model, std::shared_ptr<const Dataset> data,
                                   std::shared_ptr<const Dataset> eval, const TrainOptions& options,
-                                  const std::atomic<bool>* cancel) {
-  return Loop(model, options, cancel).Run(std::move(data), std::move(eval));
+                                  RunListener* listener, const std::atomic<bool>* cancel) {
+  RunListener silent;
+  return Loop(model, options, listener == nullptr ? &silent : listener, cancel)
+      .Run(std::move(data), std::move(eval));
 }
 
 }  // namespace onward

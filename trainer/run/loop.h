@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A fine-tuning run: batches, steps, evaluation, checkpoints, log and report.
-// The .onnx file is the whole checkpoint.
+// A fine-tuning run: batches, steps, evaluation, checkpoints. The .onnx file is the whole
+// checkpoint.
 #ifndef ONWARD_TRAINER_RUN_LOOP_H_
 #define ONWARD_TRAINER_RUN_LOOP_H_
 
@@ -12,9 +12,7 @@
 #include "absl/status/statusor.h"
 #include "core/onnx_io/model.h"
 #include "data/batch.h"
-#include "trainer/report/progress.h"
-#include "trainer/report/report.h"
-#include "trainer/run/evaluate.h"
+#include "trainer/run/listener.h"
 #include "training_info/step.h"
 
 namespace onward {
@@ -40,25 +38,12 @@ struct TrainOptions {
   // is above 0, and where this many seconds have passed without one.
   int64_t save_every = 0;
   double save_seconds = 600;
-  int64_t eval_every = 0;  // steps between evaluations; 0: after each epoch
-  std::string log;         // JSON lines; empty: none
-  std::string report;      // HTML; empty: none
-  bool resumed = false;    // the log continues
-  ProgressStyle progress = ProgressStyle::kAuto;
-  std::vector<ReportSetting> settings;  // shown in the report
+  int64_t eval_every = 0;               // steps between evaluations; 0: after each epoch
+  bool resumed = false;                 // goes on where the model's metadata say it stopped
+  std::vector<ReportSetting> settings;  // RunFacts
 };
 
-struct TrainResult {
-  int64_t steps = 0;
-  double loss = kNotMeasured;  // smoothed, at the end
-  std::optional<Evaluation> evaluation;
-  bool interrupted = false;
-  bool saved = false;  // `output` holds this run
-  double seconds = 0;
-  double samples_per_second = 0;
-};
-
-// Trains `model` (its variables move on). `eval` may be null. `cancel` stops
+// Trains `model` (its variables move on). `eval` and `listener` may be null. `cancel` stops
 // between two kernels; the state of the last whole step is saved then too. A
 // step whose loss is not finite ends the run with an error after saving the
 // last good state. A run that fails before its first step writes nothing, and
@@ -66,7 +51,7 @@ struct TrainResult {
 // that it was going to replace.
 absl::StatusOr<TrainResult> Train(TrainingModel* model, std::shared_ptr<const Dataset> data,
                                   std::shared_ptr<const Dataset> eval, const TrainOptions& options,
-                                  const std::atomic<bool>* cancel);
+                                  RunListener* listener, const std::atomic<bool>* cancel);
 
 }  // namespace onward
 

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who listens to a run (trainer/run/listener.h).
+#ifndef ONWARD_TRAINER_REPORT_LISTENERS_H_
+#define ONWARD_TRAINER_REPORT_LISTENERS_H_
+
+#include <memory>
+#include <string>
+
+#include "trainer/report/progress.h"
+#include "trainer/run/listener.h"
+
+namespace onward {
+
+// How far it is, and figures of evaluations, on standard error.
+std::unique_ptr<RunListener> ProgressListener(ProgressStyle style);
+
+// One JSON object per step and per evaluation. A resumed run continues the file.
+std::unique_ptr<RunListener> LogListener(std::string path);
+
+// The HTML page, written when the run ends and there is something to show of it.
+std::unique_ptr<RunListener> ReportListener(std::string path);
+
+}  // namespace onward
+
+#endif  // ONWARD_TRAINER_REPORT_LISTENERS_H_

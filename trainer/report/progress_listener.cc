@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "trainer/report/listeners.h"
+
+namespace onward {
+namespace {
+
+class ShownProgress : public RunListener {
+ public:
+  explicit ShownProgress(ProgressStyle style) : style_(style) {}
+
+  absl::Status OnStart(const RunFacts& facts) override {
+    Progress::Options options;
+    options.first_step = facts.first_step;
+    options.total_steps = facts.total_steps;
+    options.style = style_;
+    progress_ = std::make_unique<Progress>(std::move(options));
+    for (const std::string& note : facts.notes) OnNote(absl::StrCat("note: ", note));
+    return absl::OkStatus();
+  }
+
+  absl::Status OnStep(const StepEvent& s) override {
+    progress_->Update(s.step, s.examples, s.smoothed_loss, s.smoothed_accuracy);
+    return absl::OkStatus();
+  }
+
+  absl::Status OnEvaluation(const EvaluationEvent& event) override {
+    const Evaluation& e = event.evaluation;
+    OnNote(absl::StrCat(event.epoch > 0 ? absl::StrCat("epoch ", event.epoch)
+                                        : absl::StrCat("step ", event.step),
+                        ": evaluation loss ", absl::StrFormat("%.4f", e.loss),
+                        std::isnan(e.accuracy)
+                            ? absl::StrFormat(", RMSE %.4f", e.rmse)
+                            : absl::StrFormat(", accuracy %.2f %%", 100 * e.accuracy)));
+    return absl::OkStatus();
+  }
+
+  void OnNote(const std::string& note) override {
+    if (progress_ != nullptr) progress_->Say(note);
+  }
+
+  absl::Status OnEnd(const EndEvent&) override {
+    if (progress_ != nullptr) progress_->Finish();
+    return absl::OkStatus();
+  }
+
+ private:
+  ProgressStyle style_;
+  std::unique_ptr<Progress> progress_;  // null before the start
+};
+
+}  // namespace
+
+std::unique_ptr<RunListener> ProgressListener(ProgressStyle style) {
+  return std::make_unique<ShownProgress>(style);
+}
+
+}  // namespace onward

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// When a run is saved, and what its file says of it.
+#ifndef ONWARD_TRAINER_RUN_CHECKPOINTS_H_
+#define ONWARD_TRAINER_RUN_CHECKPOINTS_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "data/batch.h"
+#include "trainer/run/listener.h"
+#include "trainer/run/loop.h"
+#include "training_info/step.h"
+
+namespace onward {
+
+// Seconds of a clock that only goes forward.
+double SteadySeconds();
+
+// The whole number that the metadata hold; 0 where they hold none.
+int64_t MetadataInt(const Model& model, const char* key);
+
+class Checkpoints {
+ public:
+  // `steps` are done; a resumed run is in its file as it is. All outlive this.
+  Checkpoints(const TrainingModel* model, const TrainOptions& options, int64_t steps,
+              RunListener* listener);
+
+  // What the file calls its classes; none: nothing.
+  void set_classes(std::vector<std::string> classes) { classes_ = std::move(classes); }
+
+  bool IsDue(int64_t steps, bool epoch_ends) const;
+  // Nothing to do where the file holds this very step.
+  absl::Status Save(int64_t steps, const BatchPosition& position);
+  // A disk that is full now may not be so at the end; the state in memory is worth more.
+  void SaveOrGoOn(int64_t steps, const BatchPosition& position);
+
+  // Whether the file holds this run, or does so once this run replaces that of another.
+  bool saved() const { return saved_; }
+  bool replaces_other() const { return replaces_; }
+
+ private:
+  const TrainingModel* model_;
+  const TrainOptions& options_;
+  RunListener* listener_;
+  std::vector<std::string> classes_;
+  bool replaces_ = false;  // the file is there, of another run
+  bool saved_ = false;
+  int64_t saved_at_ = 0;  // the step that the file holds, or where this run began
+  double saved_time_ = 0, cost_ = 0;
+};
+
+}  // namespace onward
+
+#endif  // ONWARD_TRAINER_RUN_CHECKPOINTS_H_

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/run/listener.h"
+
+#include <algorithm>
+
+#include "core/base/status.h"
+
+namespace onward {
+
+absl::Status Listeners::OnStart(const RunFacts& facts) {
+  for (const auto& listener : all_) ONWARD_RETURN_IF_ERROR(listener->OnStart(facts));
+  return absl::OkStatus();
+}
+
+absl::Status Listeners::OnStep(const StepEvent& step) {
+  for (const auto& listener : all_) ONWARD_RETURN_IF_ERROR(listener->OnStep(step));
+  return absl::OkStatus();
+}
+
+absl::Status Listeners::OnEvaluation(const EvaluationEvent& evaluation) {
+  for (const auto& listener : all_) ONWARD_RETURN_IF_ERROR(listener->OnEvaluation(evaluation));
+  return absl::OkStatus();
+}
+
+void Listeners::OnCheckpoint(const CheckpointEvent& checkpoint) {
+  for (const auto& listener : all_) listener->OnCheckpoint(checkpoint);
+}
+
+void Listeners::OnNote(const std::string& note) {
+  for (const auto& listener : all_) listener->OnNote(note);
+}
+
+absl::Status Listeners::OnEnd(const EndEvent& end) {
+  absl::Status first;
+  for (const auto& listener : all_) first.Update(listener->OnEnd(end));
+  return first;
+}
+
+int Listeners::wrong_examples() const {
+  int most = 0;
+  for (const auto& listener : all_) most = std::max(most, listener->wrong_examples());
+  return most;
+}
+
+}  // namespace onward

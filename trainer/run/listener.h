@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// What happens in a run, told to whoever listens: progress, log, report. The loop knows none
+// of them.
+#ifndef ONWARD_TRAINER_RUN_LISTENER_H_
+#define ONWARD_TRAINER_RUN_LISTENER_H_
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "trainer/report/report.h"
+#include "trainer/run/evaluate.h"
+
+namespace onward {
+
+// All that is known before the first step.
+struct RunFacts {
+  std::string model;   // the file that is trained
+  std::string output;  // where checkpoints go
+  bool resumed = false;
+  int64_t first_step = 0;  // steps done before this run
+  int64_t total_steps = 0;
+  int64_t steps_per_epoch = 0;
+  int64_t batch = 0;
+  int64_t examples = 0;
+  std::vector<std::string> class_names = {};     // by class; none: numbers, or not known
+  std::vector<ReportSetting> settings = {};      // what was chosen, in the order to be shown
+  std::vector<std::string> notes = {};           // what the user should know, in sentences
+};
+
+// After a step. Figures that there are none of are NaN (kNotMeasured).
+struct StepEvent {
+  int64_t step = 0;  // counted from 1
+  int64_t epoch = 0;
+  int64_t examples = 0;  // in its batch
+  double loss = kNotMeasured, accuracy = kNotMeasured;
+  double smoothed_loss = kNotMeasured, smoothed_accuracy = kNotMeasured;
+  double learning_rate = kNotMeasured;
+  double seconds = 0;  // since the run began
+};
+
+struct EvaluationEvent {
+  int64_t step = 0;
+  int64_t epoch = 0;  // that has ended; 0: none has, just now
+  const Evaluation& evaluation;
+};
+
+struct CheckpointEvent {
+  int64_t step = 0;
+  std::string path;
+  double seconds = 0;  // that writing took
+};
+
+struct TrainResult {
+  int64_t steps = 0;
+  double loss = kNotMeasured;  // smoothed, at the end
+  std::optional<Evaluation> evaluation;
+  bool interrupted = false;
+  bool saved = false;  // the output holds this run
+  double seconds = 0;
+  double samples_per_second = 0;
+};
+
+struct EndEvent {
+  const TrainResult& result;
+  const absl::Status& status;  // OK, cancelled, or what ended the run
+};
+
+// Events come in this order: a start, then steps, evaluations, checkpoints and notes as they
+// happen, then one end, also where the run failed. What a listener returns from OnStart, OnStep
+// and OnEvaluation ends the run.
+class RunListener {
+ public:
+  virtual ~RunListener() = default;
+
+  virtual absl::Status OnStart(const RunFacts&) { return absl::OkStatus(); }
+  virtual absl::Status OnStep(const StepEvent&) { return absl::OkStatus(); }
+  virtual absl::Status OnEvaluation(const EvaluationEvent&) { return absl::OkStatus(); }
+  virtual void OnCheckpoint(const CheckpointEvent&) {}
+  // A sentence for the user.
+  virtual void OnNote(const std::string&) {}
+  virtual absl::Status OnEnd(const EndEvent&) { return absl::OkStatus(); }
+
+  // How many wrong answers evaluations shall keep for it.
+  virtual int wrong_examples() const { return 0; }
+};
+
+// Several as one: each event goes to all, in their order, until one fails; the end goes to all.
+class Listeners : public RunListener {
+ public:
+  void Add(std::unique_ptr<RunListener> listener) { all_.push_back(std::move(listener)); }
+
+  absl::Status OnStart(const RunFacts& facts) override;
+  absl::Status OnStep(const StepEvent& step) override;
+  absl::Status OnEvaluation(const EvaluationEvent& evaluation) override;
+  void OnCheckpoint(const CheckpointEvent& checkpoint) override;
+  void OnNote(const std::string& note) override;
+  absl::Status OnEnd(const EndEvent& end) override;
+  int wrong_examples() const override;
+
+ private:
+  std::vector<std::unique_ptr<RunListener>> all_;
+};
+
+}  // namespace onward
+
+#endif  // ONWARD_TRAINER_RUN_LISTENER_H_
