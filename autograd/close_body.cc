@@ -13,15 +13,6 @@
 #include "core/graph/verify.h"
 
 namespace onward {
-namespace {
-
-// Dropout that is not told to train passes its input on.
-bool Draws(const Graph& graph, const Node& node) {
-  if (node.Is("Dropout") && !node.HasInput(2)) return false;
-  return DrawsRandom(graph, node);
-}
-
-}  // namespace
 
 std::string ClosedBody::InOwnNames(const std::string& text) const {
   return absl::StrReplaceAll(text, {{prefix, ""}});
@@ -73,13 +64,14 @@ absl::StatusOr<BodyGradients> OpenBody(const ClosedBody& closed, Gradients gradi
   Prune(&graph, opened.gradients);
   std::vector<std::string> drawing;
   for (const Node& node : graph.nodes) {
-    if (Draws(graph, node)) drawing.push_back(closed.InOwnNames(node.Describe()));
+    if (DrawsRandom(graph, node)) drawing.push_back(closed.InOwnNames(node.Describe()));
   }
   if (!drawing.empty()) {
     return absl::UnimplementedError(
         absl::StrCat("random numbers are drawn inside its body, by ", absl::StrJoin(drawing, ", "),
-                     ", and its gradient would draw others. Draw them before the If, Loop or Scan, "
-                     "and hand them in"));
+                     ", and nothing tells their type, so that they cannot be handed to its "
+                     "gradient. Declare the types of what the bodies read and give, or draw before "
+                     "the node and hand the numbers in"));
   }
   const absl::flat_hash_set<std::string> own(closed.initializers.begin(),
                                              closed.initializers.end());

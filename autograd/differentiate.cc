@@ -152,7 +152,7 @@ class Engine {
   absl::StatusOr<BodyGradients> DeriveBody(const BodyRequest& request) {
     const ClosedBody closed = CloseBody(request, prefix_, b_);
     ONWARD_ASSIGN_OR_RETURN(Graph forward, PrepareForward(closed.graph, *options_.operators,
-                                                          *options_.rules, next_dim_));
+                                                          *options_.rules, next_dim_, &b_.names()));
     Engine engine(std::move(forward), closed, *this);
     absl::StatusOr<Gradients> inner = engine.RunBody();
     if (!inner.ok()) {

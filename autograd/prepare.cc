@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "autograd/prepare.h"
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <utility>
@@ -9,6 +10,8 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "autograd/as_loop.h"
+#include "autograd/rules/replay.h"
 #include "core/base/status.h"
 #include "core/graph/infer.h"
 #include "core/graph/infer_bodies.h"
@@ -21,8 +24,6 @@ namespace {
 
 // No ONNX exporter writes such a dim_param.
 constexpr absl::string_view kDimPrefix = "?dim";
-
-bool CallsRandom(const Graph& root, const std::vector<Node>& nodes);
 
 bool CallsRandom(const Graph& root, const std::vector<Node>& nodes) {
   for (const Node& node : nodes) {
@@ -39,6 +40,44 @@ absl::StatusOr<Graph> InlineRandomFunctions(const Graph& graph, const RuleTable&
   ONWARD_ASSIGN_OR_RETURN(Graph inlined, InlineFunctions(graph, keep));
   inlined.functions = graph.functions;
   return inlined;
+}
+
+// A Scan cannot carry the sum of its gradients.
+bool CapturesSequence(const Graph& graph, const Node& node) {
+  const std::vector<std::string> captured = CapturedByBodies(node);
+  return std::any_of(captured.begin(), captured.end(), [&](const std::string& value) {
+    const ValueType* type = graph.TypeOf(value);
+    return type != nullptr && type->known() && !type->is_tensor() && IsFloating(type->leaf());
+  });
+}
+
+bool BecomesLoop(const Node& node, GraphBuilder& b) {
+  if (node.Is("SequenceMap")) return DrawsRandom(b.graph(), node);
+  if (!node.Is("Scan")) return false;
+  return CapturesSequence(b.graph(), node) ||
+         (DrawsRandom(b.graph(), node) && !ReplaysAsScan(node, b));
+}
+
+// Whether some nodes of the graph are others now.
+bool MakeLoops(const OperatorSet& operators, NameScope* names, Graph* graph) {
+  if (std::none_of(graph->nodes.begin(), graph->nodes.end(),
+                   [](const Node& node) { return node.Is("Scan") || node.Is("SequenceMap"); })) {
+    return false;
+  }
+  NameScope own(*graph);
+  GraphBuilder b(graph, &operators, "in", names == nullptr ? &own : names);
+  bool changed = false;
+  std::vector<Node> nodes;
+  for (const Node& node : graph->nodes) {
+    absl::StatusOr<std::vector<Node>> opened = std::vector<Node>{node};
+    if (BecomesLoop(node, b)) opened = AsLoop(node, b);
+    changed |= opened.ok() && opened->size() > 1;
+    // One that cannot be a Loop is refused by its rule, if a gradient has to pass it.
+    if (!opened.ok()) opened = std::vector<Node>{node};
+    for (Node& part : *opened) nodes.push_back(std::move(part));
+  }
+  graph->nodes = std::move(nodes);
+  return changed;
 }
 
 class DimNamer {
@@ -98,10 +137,15 @@ bool HasUnnamedDims(const Graph& graph) {
 }  // namespace
 
 absl::StatusOr<Graph> PrepareForward(const Graph& graph, const OperatorSet& operators,
-                                     const RuleTable& rules, int* next_dim) {
+                                     const RuleTable& rules, int* next_dim, NameScope* names) {
   ONWARD_ASSIGN_OR_RETURN(Graph forward, InlineRandomFunctions(graph, rules));
-  ONWARD_RETURN_IF_ERROR(InferTypes(&forward, operators));
-  if (HasUnnamedDims(forward)) DimNamer(&forward, operators, next_dim).Run();
+  const auto type = [&]() -> absl::Status {
+    ONWARD_RETURN_IF_ERROR(InferTypes(&forward, operators));
+    if (HasUnnamedDims(forward)) DimNamer(&forward, operators, next_dim).Run();
+    return absl::OkStatus();
+  };
+  ONWARD_RETURN_IF_ERROR(type());
+  if (MakeLoops(operators, names, &forward)) ONWARD_RETURN_IF_ERROR(type());
   return forward;
 }
 
@@ -127,7 +171,7 @@ void ForgetDimNames(ValueType* type) {
 }
 
 bool DrawsRandom(const Graph& root, const Node& node) {
-  if (IsRandom(node)) return true;
+  if (IsRandom(node)) return !node.Is("Dropout") || node.HasInput(2);
   bool inside = false;
   ForEachBody(node, [&](const std::string&, const Graph& body) {
     inside = inside || CallsRandom(root, body.nodes);

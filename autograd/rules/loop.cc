@@ -11,7 +11,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
+#include "autograd/rules/kept.h"
 #include "autograd/shape_expr.h"
 #include "autograd/values.h"
 #include "core/base/status.h"
@@ -33,7 +33,7 @@ class LoopGradient {
     for (int k : states_) carried.push_back(v_.dy(k));
     for (int i : captured_) carried.push_back(ZerosOf(v_.x(i)));
     ONWARD_RETURN_IF_ERROR(b_.status());
-    ONWARD_RETURN_IF_ERROR(KeepStates());
+    ONWARD_RETURN_IF_ERROR(KeepInputs());
     carried[0] = count_;
     ONWARD_ASSIGN_OR_RETURN(Attribute::Body body, BackwardBody());
     const int results = static_cast<int>(carried.size()) - 2;
@@ -66,92 +66,61 @@ class LoopGradient {
 
   // Makes the forward node give what the backward body reads of each iteration, and how
   // many there were.
-  absl::Status KeepStates() {
-    std::vector<int> listed;  // where shapes change: in a sequence
-    const auto keep = [&](int i) {
-      const std::string name = loop_.replayed.inputs[i].name;
-      kept_.emplace_back(i, KeepOf("Identity", name, loop_.replayed_types[i], b_, &loop_));
-    };
-    for (int i = 2; i < 2 + loop_.states; ++i) {
-      if (derived_.inputs[i].empty() || IsConstant(loop_, i - 2)) continue;
-      if (!loop_.types[i].is_tensor()) {
-        ONWARD_RETURN_IF_ERROR(KeepLength(i));
-      } else if (HasOneShape(loop_.types[i])) {
-        keep(i);
-      } else {
-        listed.push_back(i);
-      }
-    }
-    for (int i = FirstDraw(); i < EndOfDraws(); ++i) {
-      if (!derived_.inputs[i].empty()) keep(i);
-    }
-    if (kept_.empty() && listed.empty()) keep(0);
+  absl::Status KeepInputs() {
     std::vector<Node> before;
-    for (size_t k = 0; k < listed.size(); ++k) {
-      kept_.emplace_back(listed[k], ListInput(listed[k], static_cast<int>(k), &before));
+    const auto keep = [&](int i) -> absl::Status {
+      ONWARD_ASSIGN_OR_RETURN(Kept kept, Keep(loop_.replayed.inputs[i].name,
+                                              loop_.replayed_types[i], b_, &loop_, &before));
+      kept_.emplace_back(i, std::move(kept));
+      return absl::OkStatus();
+    };
+    for (int i = 2; i < static_cast<int>(loop_.replayed_types.size()); ++i) {
+      const bool state = i < 2 + loop_.states;
+      if (derived_.inputs[i].empty() || (state && IsConstant(loop_, i - 2))) continue;
+      if (loop_.replayed_types[i].is_tensor() || !KeepLength(i)) ONWARD_RETURN_IF_ERROR(keep(i));
     }
+    if (kept_.empty()) KeepAs("Identity", 0, loop_.types[0]);
     loop_.node.attributes["body"] = std::make_shared<const Graph>(loop_.body);
     v_.Replaced(loop_.node, std::move(before));
-    const Expr first = b_.Value(kept_[0].second);
-    count_ = first.type().is_tensor() ? Squeeze(DimVector(first, 0), {0})
-                                      : b_.Op("SequenceLength", {first});
+    const Expr counted = b_.Value(kept_[0].second.Counted());
+    count_ = counted.type().is_tensor() ? Squeeze(DimVector(counted, 0), {0})
+                                        : b_.Op("SequenceLength", {counted});
     return b_.status();
   }
 
-  // A sequence of every iteration cannot be kept; its length can, and often is enough.
-  absl::Status KeepLength(int i) {
+  // Whether the gradient reads nothing of a sequence but its length, which is less to keep.
+  bool KeepLength(int i) {
+    if (loop_.replayed_types[i].kind != ValueType::Kind::kSequence) return false;
     std::vector<Node>& nodes = derived_.graph.nodes;
     const std::string& name = derived_.inputs[i];
+    const auto is_length = [&](const Node& node) {
+      return node.Is("SequenceLength") && node.inputs[0] == name;
+    };
+    std::vector<std::pair<std::string, int>> lengths;
     for (const Node& node : nodes) {
       const std::vector<std::string> reads = AllInputs(node);
       if (std::find(reads.begin(), reads.end(), name) == reads.end()) continue;
-      if (node.Is("SequenceLength")) {
-        lengths_.emplace_back(node.outputs[0], i);
-        continue;
-      }
-      return absl::UnimplementedError(
-          absl::StrCat("its gradient needs state ", i - 2, " of every iteration, which is ",
-                       loop_.types[i].ToString(), "; carry tensors, or read it outside the loop"));
+      if (!is_length(node)) return false;
+      lengths.emplace_back(node.outputs[0], i);
     }
-    std::erase_if(nodes, [&](const Node& node) {
-      return node.Is("SequenceLength") && node.inputs[0] == name;
-    });
-    kept_.emplace_back(i, KeepOf("SequenceLength", loop_.body.inputs[i].name,
-                                 ValueType::Of(DType::kInt64, {}), b_, &loop_));
-    return absl::OkStatus();
+    lengths_.insert(lengths_.end(), lengths.begin(), lengths.end());
+    std::erase_if(nodes, is_length);
+    KeepAs("SequenceLength", i, ValueType::Of(DType::kInt64, {}));
+    return true;
   }
 
-  // Among the inputs of the replayed body.
-  int FirstDraw() const { return 2 + loop_.states; }
-  int EndOfDraws() const { return FirstDraw() + static_cast<int>(loop_.draws.size()); }
+  // op(input i), which has one shape.
+  void KeepAs(const char* op, int i, const ValueType& type) {
+    Kept kept;
+    kept.type = type;
+    kept.all = KeepOf(op, loop_.replayed.inputs[i].name, type, b_, &loop_);
+    kept_.emplace_back(i, std::move(kept));
+  }
 
-  std::string KeptOf(int i) const {
+  const Kept* KeptOf(int i) const {
     const auto kept = std::find_if(kept_.begin(), kept_.end(),
                                    [&](const auto& entry) { return entry.first == i; });
-    return kept == kept_.end() ? "" : kept->second;
-  }
-
-  // One more state: the sequence of what body input `i` was in each iteration.
-  std::string ListInput(int i, int number, std::vector<Node>* before) {
-    ValueType element = loop_.types[i];
-    element.has_rank = false;
-    element.dims.clear();
-    const ValueType sequence = ValueType::Holding(ValueType::Kind::kSequence, element);
-    const std::string empty = b_.UniqueName("empty"), in = b_.UniqueName("list"),
-                      out = b_.UniqueName("list"), all = b_.UniqueName("list_all");
-    NameOutputs(b_, &loop_);
-    before->push_back(
-        Operation("SequenceEmpty", {}, {{"dtype", static_cast<int64_t>(element.dtype)}}));
-    before->back().outputs = {empty};
-    loop_.body.nodes.push_back(Operation("SequenceInsert", {in, loop_.body.inputs[i].name}));
-    loop_.body.nodes.back().outputs = {out};
-    loop_.body.inputs.push_back({in, sequence});
-    loop_.body.outputs.insert(loop_.body.outputs.begin() + 1 + loop_.states + number,
-                              {out, sequence});
-    loop_.node.inputs.resize(std::max<size_t>(loop_.node.inputs.size(), 2));
-    loop_.node.inputs.push_back(empty);
-    loop_.node.outputs.insert(loop_.node.outputs.begin() + loop_.states + number, all);
-    return all;
+    return kept == kept_.end() ? nullptr : &kept->second;
   }
 
   absl::StatusOr<Attribute::Body> BackwardBody() {
@@ -196,27 +165,24 @@ class LoopGradient {
           vector(1) ? Tensor::FromValues<bool>({1}, {true}) : Tensor::Scalar<bool>(true);
       body->Give(names[1], Operation("Constant", {}, {{"value", going_on}}));
     }
-    for (int k = 2; k < 2 + loop_.states; ++k) {
-      if (names[k].empty()) continue;
-      const std::string kept = KeptOf(k);
-      if (kept.empty()) {
-        body->Give(names[k], Operation("Identity", {body->Captured(v_.x(k)).name()}));
-        continue;
+    const auto recall = [&](const Kept& kept, const std::string& name) {
+      for (const NamedType& given : kept.Outputs()) body->Captured(b_.Value(given.name));
+      for (Node& node : Recall(kept, i.name(), name, body->b())) {
+        std::string last = node.outputs[0];
+        body->Give(std::move(last), std::move(node));
       }
-      if (!loop_.types[k].is_tensor()) continue;
-      const Expr all = body->Captured(b_.Value(kept));
-      body->Give(names[k], Operation(all.type().is_tensor() ? "Gather" : "SequenceAt",
-                                     {all.name(), i.name()}));
+    };
+    for (int k = 2; k < static_cast<int>(names.size()); ++k) {
+      const bool of_lengths = std::any_of(lengths_.begin(), lengths_.end(),
+                                          [&](const auto& entry) { return entry.second == k; });
+      if (names[k].empty() || of_lengths) continue;
+      if (const Kept* kept = KeptOf(k)) {
+        recall(*kept, names[k]);
+      } else {
+        body->Give(names[k], Operation("Identity", {body->Captured(v_.x(k)).name()}));
+      }
     }
-    for (int k = FirstDraw(); k < EndOfDraws(); ++k) {
-      if (names[k].empty()) continue;
-      const Expr all = body->Captured(b_.Value(KeptOf(k)));
-      body->Give(names[k], Operation("Gather", {all.name(), i.name()}));
-    }
-    for (const auto& [length, input] : lengths_) {
-      const Expr all = body->Captured(b_.Value(KeptOf(input)));
-      body->Give(length, Operation("Gather", {all.name(), i.name()}));
-    }
+    for (const auto& [length, input] : lengths_) recall(*KeptOf(input), length);
   }
 
   const Vjp& v_;
@@ -225,7 +191,7 @@ class LoopGradient {
   std::vector<int> states_, captured_, scanned_;
   std::vector<std::string> seeds_;  // of states, then of scanned outputs
   BodyGradients derived_;
-  std::vector<std::pair<int, std::string>> kept_;     // body input, what the node gives for it
+  std::vector<std::pair<int, Kept>> kept_;            // body input, what the node gives for it
   std::vector<std::pair<std::string, int>> lengths_;  // value inside, the sequence it is of
   Expr count_;
 };

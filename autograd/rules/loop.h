@@ -23,6 +23,7 @@ struct Repeated {
   std::vector<ValueType> types;                 // of the body's inputs, in every iteration
   int first_in = 0, first_out = 0, states = 0;  // where states are among those of the body
   int own = 0;                                  // inputs; captured ones follow
+  int added_states = 0;                         // behind the others (kept.h)
   // The body with what it draws as further inputs, behind its own: what is differentiated, so
   // that the gradient sees the draws of the forward pass.
   Graph replayed;
@@ -31,15 +32,11 @@ struct Repeated {
 };
 
 absl::StatusOr<Repeated> Repetition(const Vjp& v);
-// Fills in `replayed`, for draws that have one shape in all iterations. Others stay in it, and
-// so do those of bodies within.
-void ReplayDraws(GraphBuilder& b, Repeated* loop);
-
-// Whether all iterations see one shape, as far as types tell.
-bool HasOneShape(const ValueType& type);
+// Of a node without its captured inputs; `around` knows what it and its body read.
+absl::StatusOr<Repeated> RepetitionOf(Node node, GraphBuilder& around);
 
 // The states whose gradients are carried from iteration to iteration: those an active
-// value may reach.
+// value may reach, and that a gradient may come back through.
 std::vector<int> ActiveStates(const Vjp& v, const Repeated& loop);
 
 // The captured inputs of the node whose gradients are wanted.

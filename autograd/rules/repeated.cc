@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "autograd/prepare.h"
 #include "autograd/rules/loop.h"
+#include "autograd/rules/replay.h"
 #include "core/base/status.h"
 #include "core/graph/infer_bodies.h"
 
@@ -21,15 +22,62 @@ bool CarriesGradient(const ValueType& type) {
   return type.leaf() == DType::kUndefined || IsFloating(type.leaf());
 }
 
+// What the outputs of a node are computed from. The statistics that a BatchNormalization in
+// training hands on say nothing of its first output.
+std::vector<std::string> SourcesOf(const Node& node, const absl::flat_hash_set<std::string>& live) {
+  if (node.Is("BatchNormalization") && node.Int("training_mode", 0) != 0 &&
+      std::none_of(node.outputs.begin() + 1, node.outputs.end(),
+                   [&](const std::string& out) { return live.contains(out); })) {
+    return {node.inputs.begin(), node.inputs.begin() + 3};
+  }
+  return AllInputs(node);
+}
+
+// Whether a gradient can come back through each state: one arrives at it, or at what it has a
+// part in.
+std::vector<bool> StatesThatMatter(const Vjp& v, const Repeated& loop) {
+  std::vector<bool> matter(loop.states);
+  for (int k = 0; k < loop.states; ++k) matter[k] = v.has_dy(k);
+  const int outputs = static_cast<int>(v.node().outputs.size());
+  for (int round = 0;; ++round) {
+    absl::flat_hash_set<std::string> live;
+    for (int k = 0; k < loop.states || k < outputs; ++k) {
+      const bool wanted = k < loop.states ? matter[k] : v.has_dy(k);
+      if (wanted) live.insert(loop.body.outputs[loop.first_out + k].name);
+    }
+    for (auto node = loop.body.nodes.rbegin(); node != loop.body.nodes.rend(); ++node) {
+      if (std::none_of(node->outputs.begin(), node->outputs.end(),
+                       [&](const std::string& out) { return live.contains(out); })) {
+        continue;
+      }
+      for (std::string& in : SourcesOf(*node, live)) live.insert(std::move(in));
+    }
+    bool grown = false;
+    for (int k = 0; k < loop.states; ++k) {
+      if (matter[k] ||
+          (round < kMaxRounds && !live.contains(loop.body.inputs[loop.first_in + k].name))) {
+        continue;
+      }
+      matter[k] = grown = true;
+    }
+    if (!grown) return matter;
+  }
+}
+
 }  // namespace
 
 absl::StatusOr<Repeated> Repetition(const Vjp& v) {
+  Node node = v.node();
+  node.inputs.resize(node.inputs.size() - CapturedByBodies(node).size());
+  return RepetitionOf(std::move(node), v.b());
+}
+
+absl::StatusOr<Repeated> RepetitionOf(Node node, GraphBuilder& around) {
   Repeated loop;
-  loop.node = v.node();
-  const Graph* body = v.node().Subgraph("body");
+  loop.node = std::move(node);
+  loop.own = static_cast<int>(loop.node.inputs.size());
+  const Graph* body = loop.node.Subgraph("body");
   if (body == nullptr) return absl::InvalidArgumentError("attribute body is missing");
-  loop.own = v.inputs() - static_cast<int>(CapturedByBodies(v.node()).size());
-  loop.node.inputs.resize(loop.own);
   loop.body = *body;
   std::erase_if(loop.body.inputs,
                 [&](const NamedType& in) { return loop.body.initializers.contains(in.name); });
@@ -47,12 +95,22 @@ absl::StatusOr<Repeated> Repetition(const Vjp& v) {
         "has ", loop.own, " inputs and ", loop.node.outputs.size(), " outputs, its body ",
         loop.body.inputs.size(), " and ", loop.body.outputs.size()));
   }
-  GraphBuilder& b = v.b();
   loop.types = BodyInputTypes(
-      loop.node, [&](const std::string& name) { return b.FactOf(name); }, *b.operators(),
-      b.graph().opsets);
+      loop.node, [&](const std::string& name) { return around.FactOf(name); }, *around.operators(),
+      around.graph().opsets);
   loop.types.resize(inputs);
-  ReplayDraws(b, &loop);
+  loop.replayed_types = loop.types;
+  if (!DrawsRandom(around.graph(), loop.node)) {
+    loop.replayed = loop.body;
+    return loop;
+  }
+  Replay replay = ReplayBody(loop.body, loop.types, around);
+  loop.body = std::move(replay.drawing);
+  loop.replayed = std::move(replay.replaying);
+  for (NamedType& draw : replay.drawn) {
+    loop.draws.push_back(std::move(draw.name));
+    loop.replayed_types.push_back(std::move(draw.type));
+  }
   return loop;
 }
 
@@ -85,9 +143,11 @@ std::vector<int> ActiveStates(const Vjp& v, const Repeated& loop) {
     }
     if (!grown) break;
   }
+  const std::vector<bool> matter = StatesThatMatter(v, loop);
   std::vector<int> states;
   for (int i = loop.first_in; i < behind_states; ++i) {
-    if (active.contains(loop.body.inputs[i].name)) states.push_back(i - loop.first_in);
+    const int k = i - loop.first_in;
+    if (matter[k] && active.contains(loop.body.inputs[i].name)) states.push_back(k);
   }
   return states;
 }

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "autograd/rules/loop.h"
+#include "autograd/rules/kept.h"
 #include "autograd/shape_expr.h"
 #include "autograd/values.h"
 #include "core/base/status.h"
@@ -30,6 +30,7 @@ class ScanGradient {
     for (int i = loop_.states; i < loop_.own; ++i) {
       if (v_.needs(i)) slices_.push_back(i);
     }
+    ONWARD_RETURN_IF_ERROR(CheckCarried());
     Grads grads(v_.inputs());
     if (states_.empty() && captured_.empty() && slices_.empty()) return grads;
     ONWARD_ASSIGN_OR_RETURN(derived_, v_.Derive(Request()));
@@ -69,6 +70,27 @@ class ScanGradient {
   int64_t Way(const char* attribute, int i) const {
     const std::vector<int64_t> ways = loop_.node.Ints(attribute);
     return i < static_cast<int>(ways.size()) ? ways[i] : 0;
+  }
+
+  // A Scan carries tensors, and stacks those of one shape. Others have become Loops before
+  // (prepare.h), where the ranks of their outputs are known.
+  absl::Status CheckCarried() const {
+    std::string what;
+    for (int i : captured_) {
+      const ValueType type = GradientType(v_.x(i).type());
+      if (!type.is_tensor()) {
+        what = absl::StrCat("captures '", v_.node().inputs[i], "', which is ", type.ToString());
+      }
+    }
+    for (size_t k = 0; k < loop_.draws.size(); ++k) {
+      if (!HasOneShape(loop_.replayed_types[loop_.own + k])) {
+        what = absl::StrCat("draws '", loop_.draws[k], "', whose shape may change");
+      }
+    }
+    if (what.empty()) return absl::OkStatus();
+    return absl::UnimplementedError(
+        absl::StrCat("its body ", what, "; its gradient is a Loop then, and the rank of an output ",
+                     "is not known: declare the shapes of its outputs, or write it as Loop"));
   }
 
   BodyRequest Request() {
@@ -129,13 +151,7 @@ class ScanGradient {
     for (size_t k = 0; k < states_.size(); ++k) in.Input(seeds_[k], loop_.types[states_[k]]);
     std::vector<Expr> sums;
     for (int i : captured_) {
-      const ValueType type = GradientType(v_.x(i).type());
-      if (!type.is_tensor()) {
-        return absl::UnimplementedError(
-            absl::StrCat("its body captures '", v_.node().inputs[i], "', which is ",
-                         type.ToString(), "; Scan carries tensors alone: write it as Loop"));
-      }
-      sums.push_back(in.Input(in.UniqueName("sum"), type));
+      sums.push_back(in.Input(in.UniqueName("sum"), GradientType(v_.x(i).type())));
     }
     BindInputs(&body);
     for (size_t k = 0; k < states_.size(); ++k) in.Output(in.Value(derived_.gradients[k]));

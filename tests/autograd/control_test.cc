@@ -238,6 +238,157 @@ m (double[3, 8] x, double[8] w, double[8] h) => (double[8] last, double[3, 8] al
     }> (h, x)
 })";
 
+// Each branch draws other numbers, of other kinds and shapes.
+constexpr char kDrawsInBranches[] = R"(
+m (bool p, double[6] x, double[6] w) => (double[6] y, double[K] z) {
+  on = Constant <value = bool {1}> ()
+  y, z = If (p) <
+    then_branch = t () => (double[6] a, double[K] az) {
+      a0 = Mul (x, w)
+      a1, mask = Dropout (a0, , on)
+      a2 = Sin (a1)
+      r = RandomNormalLike (x)
+      a = Mul (a2, r)
+      k = Cast <to = 11> (mask)
+      az = Mul (k, x)
+    },
+    else_branch = e () => (double[6] b, double[K] bz) {
+      r2 = RandomUniform <dtype = 11, shape = [2, 6], low = 0.5, high = 1.5> ()
+      half = Constant <value = double {0.5}> ()
+      some = Less (r2, half)
+      p0 = Mul (r2, x)
+      p1 = Exp (p0)
+      axis = Constant <value_ints = [0]> ()
+      b = ReduceSum <keepdims = 0> (p1, axis)
+      positive = Constant <value = double[6] {0.1, 0.9, 0.5, 0.4, 0.6, 0.7}> ()
+      kept = Bernoulli <dtype = 9> (positive)
+      bz = Compress <axis = 0> (w, kept)
+    }>
+})";
+
+// The shape of what is drawn is not known beforehand.
+constexpr char kShapelessDrawInBranch[] = R"(
+m (bool p, double[6] x, int64[K] kept) => (double y) {
+  on = Constant <value = bool {1}> ()
+  some = Gather (x, kept)
+  d = If (p) <
+    then_branch = t () => (double[M] a) { a0 = Mul (some, some) a = Dropout (a0, , on) },
+    else_branch = e () => (double[M] b) { b = Sin (some) }>
+  y = ReduceSum <keepdims = 0> (d)
+})";
+
+// A branch within a loop, a loop within that, and the draws of all three.
+constexpr char kDrawsInNestedBodies[] = R"(
+m (int64 n, double[5] x, double[5] w) => (double[5] y) {
+  on = Constant <value = bool {1}> ()
+  ratio = Constant <value = float {0.3}> ()
+  y = Loop (n, , x) <
+    body = b (int64 i, bool c, double[5] v) => (bool more, double[5] next) {
+      more = Identity (c)
+      two = Constant <value = int64 {2}> ()
+      r = Mod (i, two)
+      odd = Cast <to = 9> (r)
+      noise = RandomNormalLike <scale = 0.1> (v)
+      u = Add (v, noise)
+      next = If (odd) <
+        then_branch = t () => (double[5] a) { a0 = Mul (u, w) a1 = Dropout (a0, ratio, on) a = Sin (a1) },
+        else_branch = e () => (double[5] f) {
+          two2 = Constant <value = int64 {2}> ()
+          trips = Add (i, two2)
+          f = Loop (trips, , u) <
+            body = inner (int64 j, bool d, double[5] q) => (bool again, double[5] q1) {
+              again = Identity (d)
+              g = RandomUniformLike (q)
+              m = Mul (q, g)
+              o = Dropout (m, ratio, on)
+              s = Sin (o)
+              q1 = Add (s, w)
+            }>
+        }>
+    }>
+})";
+
+// Three loops, the innermost of which draws numbers of changing shapes.
+constexpr char kDrawsInThreeLoops[] = R"(
+m (int64 n, double[2] x, double[1] w) => (double y) {
+  on = Constant <value = bool {1}> ()
+  last = Loop (n, , x) <
+    body = b (int64 i, bool c, double[A] v) => (bool more, double[A] next) {
+      more = Identity (c)
+      next = Loop (i, , v) <
+        body = b2 (int64 i2, bool c2, double[B] v2) => (bool more2, double[B] next2) {
+          more2 = Identity (c2)
+          k = Loop (n, , v2) <
+            body = b3 (int64 i3, bool c3, double[C] v3) => (bool more3, double[C] next3) {
+              more3 = Identity (c3)
+              d = Dropout (v3, , on)
+              s = Sin (d)
+              next3 = Concat <axis = 0> (s, w)
+            }>
+          next2 = Mul (k, w)
+        }>
+    }>
+  y = ReduceSumSquare <keepdims = 0> (last)
+})";
+
+// A Scan that hands out what its branch drew; one that cannot, since a loop in it drew as often
+// as the data says.
+constexpr char kDrawsInBranchOfScan[] = R"(
+m (bool p, double[3, 4] x, double[4] w, double[4] h) => (double[4] last, double[4, 3] all) {
+  on = Constant <value = bool {1}> ()
+  last, all = Scan <num_scan_inputs = 1, scan_output_axes = [1], scan_output_directions = [1],
+    body = b (double[4] v, double[4] s) => (double[4] next, double[4] out) {
+      q = Mul (v, w)
+      d = If (p) <
+        then_branch = t () => (double[4] a) { a = Dropout (q, , on) },
+        else_branch = e () => (double[4] f) { f = Mul (q, s) }>
+      t2 = Sin (d)
+      next = Add (t2, s)
+      out = Mul (next, w)
+    }> (h, x)
+})";
+
+constexpr char kDrawsInLoopOfScan[] = R"(
+m (int64 n, double[3, 4] x, double[4] w, double[4] h) => (double[4] last, double[4, 3] all) {
+  last, count, all = Scan <num_scan_inputs = 1, scan_input_directions = [1], scan_output_axes = [1],
+    body = b (double[4] v, int64 k, double[4] s) => (double[4] next, int64 k1, double[4] out) {
+      one = Constant <value = int64 {1}> ()
+      k1 = Add (k, one)
+      next = Loop (k, , v) <
+        body = inner (int64 j, bool d, double[4] q) => (bool again, double[4] q1) {
+          again = Identity (d)
+          g = RandomUniformLike (q)
+          m = Mul (q, g)
+          q1 = Add (m, w)
+        }>
+      out = Mul (next, s)
+    }> (h, n, x)
+})";
+
+constexpr char kDrawsInMap[] = R"(
+m (double[3] x, double[2] w) => (double[K] y) {
+  on = Constant <value = bool {1}> ()
+  s = SequenceConstruct (x, w)
+  t = SequenceMap (s) <body = b (double[M] e) => (double[M] r) {
+    d = Dropout (e, , on)
+    r0 = Mul (d, e)
+    r = Sin (r0)
+  }>
+  y = ConcatFromSequence <axis = 0> (t)
+})";
+
+// Dropout that does not train draws nothing, however deep it stands.
+constexpr char kNoDraws[] = R"(
+m (int64 n, bool p, double[3] x, double[3] w) => (double[3] y) {
+  y = Loop (n, , x) <
+    body = b (int64 i, bool c, double[3] v) => (bool more, double[3] next) {
+      more = Identity (c)
+      next = If (p) <
+        then_branch = t () => (double[3] a) { a0 = Mul (v, w) a = Dropout (a0) },
+        else_branch = e () => (double[3] f) { f = Identity (w) }>
+    }>
+})";
+
 std::vector<GraphCase> Cases() {
   std::vector<GraphCase> cases = {
       {"BranchThen", kBranch, {{"x", Reals({1, -0.5, 0.7})}}},
@@ -268,6 +419,22 @@ std::vector<GraphCase> Cases() {
       {"Functions", kFunctions, {{"n", Int(3)}}},
       {"DropoutInLoop", kDropoutInLoop, {{"n", Int(3)}}},
       {"DrawsInScan", kDrawsInScan},
+      {"DrawsInThen", kDrawsInBranches, {{"p", Bool(true)}}},
+      {"DrawsInElse", kDrawsInBranches, {{"p", Bool(false)}}},
+      {"ShapelessDrawInThen",
+       kShapelessDrawInBranch,
+       {{"p", Bool(true)}, {"kept", Tensor::FromValues<int64_t>({3}, {0, 5, -2})}}},
+      {"ShapelessDrawInElse",
+       kShapelessDrawInBranch,
+       {{"p", Bool(false)}, {"kept", Tensor::FromValues<int64_t>({2}, {1, -1})}}},
+      {"DrawsInNestedBodies", kDrawsInNestedBodies, {{"n", Int(4)}}},
+      {"DrawsInNestedBodiesNoTrips", kDrawsInNestedBodies, {{"n", Int(0)}}},
+      {"DrawsInThreeLoops", kDrawsInThreeLoops, {{"n", Int(3)}}},
+      {"DrawsInBranchOfScanThen", kDrawsInBranchOfScan, {{"p", Bool(true)}}},
+      {"DrawsInBranchOfScanElse", kDrawsInBranchOfScan, {{"p", Bool(false)}}},
+      {"DrawsInLoopOfScan", kDrawsInLoopOfScan, {{"n", Int(1)}}},
+      {"DrawsInMap", kDrawsInMap},
+      {"NoDraws", kNoDraws, {{"n", Int(2)}, {"p", Bool(true)}}},
   };
   for (const bool p : {false, true}) {
     for (const bool q : {false, true}) {
