@@ -121,6 +121,10 @@ Expr DimScalar(const Expr& x, int64_t axis) {
   return known >= 0 ? x.builder().Int(known) : Squeeze(DimVector(x, axis), {0});
 }
 
+Expr ProductOf(const Expr& sizes) {
+  return sizes.builder().Op("ReduceProd", {sizes}, {{"keepdims", 1}});
+}
+
 Expr CountTo(const Expr& n) {
   GraphBuilder& b = n.builder();
   return b.Op("Range", {b.Int(0), n, b.Int(1)});

@@ -23,6 +23,8 @@ Expr DimVector(const Expr& x, int64_t axis);
 Expr DimScalar(const Expr& x, int64_t axis);
 // 0, 1, .. below n, an int64 scalar.
 Expr CountTo(const Expr& n);
+// The product of the elements of an int64 vector, one where there are none, as a vector.
+Expr ProductOf(const Expr& sizes);
 // Joins int64 vectors; a constant where all of them are.
 Expr JoinVectors(GraphBuilder& b, const std::vector<Expr>& parts);
 

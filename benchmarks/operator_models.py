@@ -1,4 +1,4 @@
-"""The 80 operators that models use most, as models of one operator: what operators.py times.
+"""The operators that models use most, as models of one operator: what operators.py times.
 
 ROWS: operator -> how to call it for a size, "small" or "large". Each call is (inputs, constants, attributes, outputs): shapes of
 float inputs by name, constant arrays, attributes of the node, the number of its outputs.
@@ -138,6 +138,8 @@ ROWS = {
     # indices
     "Gather": gather, "GatherElements": gather_elements, "ScatterND": scatter_nd, "ScatterElements": scatter_elements,
     "OneHot": "OneHot",
+    # quantized
+    "QLinearConv depthwise": "QLinearConv", "QLinearConv depthwise stride 2": "QLinearConv",
     # others
     "LSTM": recurrent(4), "GRU": recurrent(3), "RNN": recurrent(1), "Einsum": two({SMALL: [2, 8, 16], LARGE: [16, 256, 64]}, equation="bij,bkj->bik"),
 }
@@ -155,6 +157,14 @@ def special(name, size):
         count = {SMALL: 16, LARGE: 8192}[size]
         return ({"x": (TensorProto.INT64, [count])},
                 {"d": np.int64(512), "v": np.array([0, 1], np.float32)}, {}, 1)
+    if name.startswith("QLinearConv depthwise"):
+        n, c, h, w = IMAGES[size]
+        stride = 2 if "stride" in name else 1
+        weight = np.random.default_rng(3).integers(-100, 100, [c, 1, 3, 3]).astype(np.int8)
+        constants = {"xs": np.float32(0.02), "xz": np.uint8(128), "w": weight, "ws": np.float32(0.01), "wz": np.int8(0),
+                     "ys": np.float32(0.1), "yz": np.uint8(120), "b": np.arange(c, dtype=np.int32)}
+        return ({"x": (TensorProto.UINT8, [n, c, h, w])}, constants,
+                dict(kernel_shape=[3, 3], strides=[stride, stride], pads=[1, 1, 1, 1], group=c), 1)
     raise ValueError(name)
 
 
@@ -197,6 +207,8 @@ def build(name, size, copies):
                 feeds[full] = np.abs(random.standard_normal(dims)).astype(np.float32) + 0.1
             elif kind == TensorProto.BOOL:
                 feeds[full] = random.integers(0, 2, dims).astype(bool)
+            elif kind == TensorProto.UINT8:
+                feeds[full] = random.integers(0, 256, dims).astype(np.uint8)
             else:
                 feeds[full] = random.integers(0, 100, dims)
         names += [k if v is not None else "" for k, v in constants.items()]

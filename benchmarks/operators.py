@@ -24,7 +24,7 @@ flags.add_argument("--rounds", type=int, default=3)
 flags.add_argument("--seconds", type=float, default=0.2, help="of each measurement")
 flags.add_argument("--threads", type=int, default=os.cpu_count())
 flags.add_argument("--json", default="", help="also write one JSON object per row to this file")
-flags.add_argument("--markdown", default="", help="also write the ratios as a page (docs/operator-speed.md)")
+flags.add_argument("--markdown", default="", help="also write the ratios as a page (docs/operator-speed.md); with --only into the one there is")
 a = flags.parse_args()
 
 
@@ -90,27 +90,62 @@ def cpu_model():
     return f"{facts['model name']} (family {facts['cpu family']}, model {facts['model']}, {wide})"
 
 
-def write_page(path, rows):
+def shown(rows):
+    """The cells of the table by operator and size."""
     ratios = {}
     for r in rows:
         ratios.setdefault(r["operator"], {})[r["size"]] = f"{r['ratio']:.2f}" if r["ratio"] else r["note"] or "-"
-    known = [r["ratio"] for r in rows if r["ratio"]]
-    threads = "one thread" if a.threads == 1 else f"{a.threads} threads"
+    return ratios
+
+
+def threads_text():
+    return "one thread" if a.threads == 1 else f"{a.threads} threads"
+
+
+def summary(ratios):
+    known = [float(cell) for by_size in ratios.values() for cell in by_size.values() if cell.replace(".", "").isdigit()]
+    return f"{sum(r <= 1 for r in known)} of {len(known)} rows take no longer than onnxruntime, {sum(r > SLOW for r in known)} take more than {SLOW} times as long."
+
+
+def table(ratios):
+    return ["| operator | large | small |", "|---|---:|---:|"] + [
+        f"| {name} | {by_size.get('large', '-')} | {by_size.get('small', '-')} |" for name, by_size in ratios.items()]
+
+
+def add_to_page(path, rows):
+    """Puts rows that were measured by themselves among those of an earlier run, and says so."""
+    with open(path) as page:
+        before = page.read().splitlines()
+    first = before.index("| operator | large | small |")
+    cells = [[c.strip() for c in line.strip("|").split("|")] for line in before[first + 2:] if line.startswith("|")]
+    ratios = {name: {"large": large, "small": small} for name, large, small in cells}
+    ratios.update(shown(rows))
+    names = {n: ratios[n] for n in operator_models.ROWS if n in ratios}
+    later = (f"Measured by themselves later, {threads_text()}, best time of {a.rounds} rounds of {a.seconds} s in turns: "
+             + ", ".join(shown(rows)) + ".")
+    head = [summary(names) if " rows take no longer than " in line else line for line in before[:first]]
+    while head and not head[-1]:
+        head.pop()
+    with open(path, "w") as page:
+        page.write("\n".join(head + ["", later, ""] + table(names)) + "\n")
+
+
+def write_page(path, rows):
+    ratios = shown(rows)
+    threads = threads_text()
     lines = ["# Operators beside onnxruntime", "",
              "Written by `benchmarks/operators.py --threads %d --markdown docs/operator-speed.md`; sizes and attributes are those of" % a.threads,
              "`benchmarks/operator_models.py`. A ratio is Onward's time for a node divided by onnxruntime's: below 1 Onward is faster.", "",
              f"Conditions: onnxruntime {onnxruntime.__version__}, {threads}, float32, best time of {a.rounds} rounds of {a.seconds} s in turns, in one run,",
              f"on {cpu_model()}.", "",
-             f"{sum(r <= 1 for r in known)} of {len(known)} rows take no longer than onnxruntime, {sum(r > SLOW for r in known)} take more than {SLOW} times as long.", "",
-             "| operator | large | small |", "|---|---:|---:|"]
-    lines += [f"| {name} | {by_size.get('large', '-')} | {by_size.get('small', '-')} |" for name, by_size in ratios.items()]
+             summary(ratios), ""] + table(ratios)
     with open(path, "w") as page:
         page.write("\n".join(lines) + "\n")
 
 
 names = [n for n in operator_models.ROWS if not a.only or n in a.only.split(",") or n.split()[0] in a.only.split(",")]
 print(f"onnxruntime {onnxruntime.__version__}, {a.threads} threads, best of {a.rounds} rounds of {a.seconds} s; microseconds per node")
-print(f"{'operator':24}{'size':8}{'onward':>12}{'onnxruntime':>14}{'ratio':>8}")
+print(f"{'operator':32}{'size':8}{'onward':>12}{'onnxruntime':>14}{'ratio':>8}")
 rows = []
 out = open(a.json, "w") if a.json else None
 with tempfile.TemporaryDirectory() as folder:
@@ -121,12 +156,12 @@ with tempfile.TemporaryDirectory() as folder:
             if out:
                 out.write(json.dumps(row) + "\n")
             if row["ratio"] is None:
-                print(f"{name:24}{size:8}  {row['note']}", flush=True)
+                print(f"{name:32}{size:8}  {row['note']}", flush=True)
             else:
-                print(f"{name:24}{size:8}{row['onward_us']:12.2f}{row['onnxruntime_us']:14.2f}{row['ratio']:8.2f}", flush=True)
+                print(f"{name:32}{size:8}{row['onward_us']:12.2f}{row['onnxruntime_us']:14.2f}{row['ratio']:8.2f}", flush=True)
 slow = sorted((r for r in rows if r["ratio"] and r["ratio"] > SLOW), key=lambda r: -r["ratio"])
 print(f"\n{len(slow)} of {sum(1 for r in rows if r['ratio'])} rows are slower than {SLOW} times onnxruntime")
 for r in slow:
     print(f"  {r['ratio']:6.2f}  {r['operator']} ({r['size']})")
 if a.markdown:
-    write_page(a.markdown, rows)
+    (add_to_page if a.only else write_page)(a.markdown, rows)

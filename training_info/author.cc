@@ -283,7 +283,8 @@ class Author {
       if (node.domain != kOnwardDomain) continue;
       const FunctionKey key{node.domain, node.op_type, ""};
       if (algorithm.functions.contains(key)) continue;
-      ONWARD_ASSIGN_OR_RETURN(Function function, FileFunction(environment_.functions(), node));
+      ONWARD_ASSIGN_OR_RETURN(Function function,
+                              FileFunction(environment_.functions(), node, graph_.opset()));
       algorithm.functions.emplace(key, std::make_shared<Function>(std::move(function)));
     }
     AddInitialization(graph_, trained_, states_, &entry_);

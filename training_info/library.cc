@@ -3,11 +3,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/status.h"
-#include "training_info/export.h"
 
 namespace onward {
 
-absl::StatusOr<Function> FileFunction(const FunctionLibrary& library, const Node& call) {
+absl::StatusOr<Function> FileFunction(const FunctionLibrary& library, const Node& call, int opset) {
   constexpr int kFloatAttribute = 1;  // AttributeProto.FLOAT
   const FunctionDef* def = library.Find(call);
   if (def == nullptr || !def->attributes_by_reference) {
@@ -22,8 +21,7 @@ absl::StatusOr<Function> FileFunction(const FunctionLibrary& library, const Node
     reference.ref_kind = kFloatAttribute;
     formal.attributes[name] = std::move(reference);
   }
-  ONWARD_ASSIGN_OR_RETURN(Graph body,
-                          library.Instantiate(formal, {}, nullptr, kOldestWrittenOpset));
+  ONWARD_ASSIGN_OR_RETURN(Graph body, library.Instantiate(formal, {}, nullptr, opset));
   for (NamedType& v : body.inputs) v.type = {};
   body.types.clear();
   return Function{std::move(body), def->attributes, {}};

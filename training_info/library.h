@@ -16,8 +16,9 @@ namespace onward {
 bool IsLibraryCall(const FunctionLibrary& library, const Node& call,
                    const std::map<std::string, int>& opsets);
 // The function as files carry it: untyped, so that it serves every float type, and with
-// references to the attributes of its calls.
-absl::StatusOr<Function> FileFunction(const FunctionLibrary& library, const Node& call);
+// references to the attributes of its calls. It imports the file's `opset`: onnx's checker
+// refuses a function whose operators have newer forms around it, though it may use the old ones.
+absl::StatusOr<Function> FileFunction(const FunctionLibrary& library, const Node& call, int opset);
 
 }  // namespace onward
 

@@ -340,6 +340,8 @@ absl::StatusOr<Graph> RunnableGraph(const Model& model, const Environment& envir
 absl::StatusOr<Graph> WritableGraph(const Graph& graph, const Environment& environment) {
   ONWARD_ASSIGN_OR_RETURN(Graph inlined, InlineFunctions(graph));
   ONWARD_RETURN_IF_ERROR(FindingsToStatus(CheckGraph(inlined)));
+  // A file of ai.onnx.ml alone need not import ai.onnx.
+  if (inlined.opset() == 0) inlined.opsets[""] = kOldestWrittenOpset;
   ONWARD_ASSIGN_OR_RETURN(Graph raised, RaiseOpset(inlined, kOldestWrittenOpset));
   ONWARD_RETURN_IF_ERROR(ExpandForeignCalls(environment, &raised));
   return raised;

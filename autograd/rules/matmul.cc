@@ -4,8 +4,6 @@
 #include <numeric>
 #include <vector>
 
-#include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "autograd/rule.h"
 #include "autograd/rules/einsum.h"
 #include "autograd/shape_expr.h"
@@ -74,15 +72,59 @@ Grads RowsTimesMatrix(const Vjp& v) {
   return grads;
 }
 
+// A product whose ranks only the data tell. As the standard says, a vector on the left is a row
+// and one on the right a column, whose axis the result does not have.
+class AnyRank {
+ public:
+  explicit AnyRank(const Vjp& v)
+      : v_(v), b_(v.b()), a_shape_(ShapeVector(v.x(0))), b_shape_(ShapeVector(v.x(1))) {
+    a_ = Reshape(v.x(0), Concat({MissingOnes(a_shape_), a_shape_}, 0));
+    bs_ = Reshape(v.x(1), Concat({b_shape_, MissingOnes(b_shape_)}, 0));
+    const Expr y = ShapeVector(v.dy());
+    const Expr batch = Part(y, 0, SizeOf(y) - OwnAxis(a_shape_) - OwnAxis(b_shape_));
+    const Expr rows = Last(ShapeVector(a_), 2), columns = Last(ShapeVector(bs_), 1);
+    dy_ = Reshape(v.dy(), Concat({batch, rows, columns}, 0));
+  }
+
+  Grads Run() const {
+    Grads grads(2);
+    if (v_.needs(0)) grads[0] = Reshape(FitTo(MatMul(dy_, Turned(bs_)), a_), a_shape_);
+    if (v_.needs(1)) grads[1] = Reshape(FitTo(MatMul(Turned(a_), dy_), bs_), b_shape_);
+    return grads;
+  }
+
+ private:
+  Expr Part(const Expr& vector, int64_t begin, const Expr& end) const {
+    return Slice(vector, b_.Ints({begin}), Reshape(end, {1}), b_.Ints({0}));
+  }
+  // The k-th element from the end.
+  Expr Last(const Expr& vector, int64_t k) const { return Gather(vector, b_.Ints({-k})); }
+  // As many ones as axes are missing to a matrix.
+  Expr MissingOnes(const Expr& shape) const {
+    return Expand(b_.Ints({1}), Reshape(Max(b_.Int(2) - SizeOf(shape), b_.Int(0)), {1}));
+  }
+  // Whether the result has an axis of its own for the operand: 0 or 1.
+  Expr OwnAxis(const Expr& shape) const {
+    return Cast(Greater(SizeOf(shape), b_.Int(1)), DType::kInt64);
+  }
+  // Stacked matrices with their last two axes exchanged.
+  Expr Turned(const Expr& e) const {
+    const Expr shape = ShapeVector(e), rows = Last(shape, 2), columns = Last(shape, 1);
+    const Expr batch = Part(shape, 0, b_.Int(-2));
+    const Expr stack = Reshape(e, Concat({ProductOf(batch), rows, columns}, 0));
+    return Reshape(Transpose(stack, {0, 2, 1}), Concat({batch, columns, rows}, 0));
+  }
+
+  const Vjp& v_;
+  GraphBuilder& b_;
+  Expr a_shape_, b_shape_, a_, bs_, dy_;
+};
+
 // Y = A B;  dA = dY B^T, dB = A^T dY; broadcast batch dimensions are summed by
 // the engine
 Grads MatMulVjp(const Vjp& v) {
   const int a = v.x(0).rank(), b = v.x(1).rank();
-  if (a < 1 || b < 1) {
-    return {v.b().Fail(absl::UnimplementedError(
-        absl::StrCat("the gradient of MatMul needs the ranks of '", v.x(0).name(), "' and '",
-                     v.x(1).name(), "'; declare the shapes of the model's inputs")))};
-  }
+  if (a < 1 || b < 1) return AnyRank(v).Run();
   if (a == 1 && b == 1) return {v.dy() * v.x(1), v.dy() * v.x(0)};
   if (a == 1) return VectorTimesMatrix(v);
   if (b == 1) return MatrixTimesVector(v);

@@ -3,6 +3,7 @@
 // broadcast from the right its gradient is left unsummed: the engine sums it.
 #include <algorithm>
 #include <cstdint>
+#include <string>
 
 #include "autograd/functions.h"
 #include "autograd/rule.h"
@@ -240,9 +241,23 @@ Grads LRNVjp(const Vjp& v) {
   return {direct - x * around * (2 * alpha * beta / static_cast<double>(size))};
 }
 
+// Whether a Where reads the value, cast or not.
+bool IsChosenFrom(const Graph& graph, const std::string& value) {
+  return std::any_of(graph.nodes.begin(), graph.nodes.end(), [&](const Node& node) {
+    if (node.Is("Where")) return node.inputs[1] == value || node.inputs[2] == value;
+    return node.Is("Cast") && node.inputs[0] == value && IsChosenFrom(graph, node.outputs[0]);
+  });
+}
+
 // y = softmax(x);  dx = y*dy - y * sum(y*dy)
+// A row of -inf alone is NaN: attention that may look at nothing, for which a Where puts zeros
+// behind the softmax. No gradient arrives there, and none is to be made of zero times NaN.
 Grads SoftmaxVjp(const Vjp& v) {
-  return {v.b().Op("SoftmaxGrad", {v.dy(), v.y()}, Pick(v.node(), {"axis"}), kOnwardDomain)};
+  Expr y = v.y();
+  if (IsChosenFrom(v.b().graph(), y.name())) {
+    y = Where(v.b().Op("IsNaN", {y}), v.b().Scalar(0, y), y);
+  }
+  return {v.b().Op("SoftmaxGrad", {v.dy(), y}, Pick(v.node(), {"axis"}), kOnwardDomain)};
 }
 
 // y = logsoftmax(x);  dx = dy - exp(y) * sum(dy)

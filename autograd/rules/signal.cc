@@ -36,6 +36,10 @@ class Lines {
  public:
   Lines(const Expr& like, int axis) : like_(like), axis_(axis) {}
 
+  // The axis, and what a value has along it, as vectors of one element; that as a scalar.
+  Expr axis() const { return like_.builder().Ints({axis_}); }
+  Expr Along(const Expr& e) const { return DimVector(e, axis_); }
+  Expr CountAlong(const Expr& e) const { return DimScalar(e, axis_); }
   Expr From(const Expr& e) const {
     const int rank = like_.rank();
     Expr turned = IsLast() ? e : Transpose(e, Swapped());
@@ -70,11 +74,44 @@ class Lines {
   int axis_;
 };
 
+// The same where only the data tell which axis it is: with the axes before it as one, and those
+// behind it.
+class LinesAtRunTime {
+ public:
+  LinesAtRunTime(const Expr& like, const Expr& axis) : shape_(ShapeVector(like)) {
+    GraphBuilder& b = like.builder();
+    const Expr given = Reshape(ScalarInt(axis), {1}), rank = SizeOf(shape_);
+    axis_ = Where(Less(given, b.Ints({0})), given + rank, given);
+    parts_ = Reshape(rank - b.Int(1), {1});
+    before_ = Slice(shape_, b.Ints({0}), axis_, b.Ints({0}));
+    behind_ = Slice(shape_, axis_ + b.Ints({1}), parts_, b.Ints({0}));
+  }
+
+  Expr axis() const { return axis_; }
+  Expr Along(const Expr& e) const { return Gather(ShapeVector(e), axis_); }
+  Expr CountAlong(const Expr& e) const { return Squeeze(Along(e), {0}); }
+  Expr From(const Expr& e) const {
+    const Expr before = ProductOf(before_), behind = ProductOf(behind_);
+    const Expr n = Along(e), parts = Gather(ShapeVector(e), parts_);
+    const Expr apart = Reshape(e, Concat({before, n, behind, parts}, 0));
+    return Reshape(Transpose(apart, {0, 2, 1, 3}), Concat({before * behind, n, parts}, 0));
+  }
+  Expr To(const Expr& lines) const {
+    const Expr n = DimVector(lines, 1), parts = DimVector(lines, 2);
+    const Expr apart = Reshape(lines, Concat({ProductOf(before_), ProductOf(behind_), n, parts}, 0));
+    return Reshape(Transpose(apart, {0, 2, 1, 3}), Concat({before_, n, behind_, parts}, 0));
+  }
+
+ private:
+  Expr shape_, axis_, parts_, before_, behind_;
+};
+
 Expr Transformed(const Expr& lines, const Expr& n, bool inverse, bool onesided = false) {
   return lines.builder().Op("DFT", {lines, n},
                             {{"inverse", inverse ? 1 : 0}, {"onesided", onesided ? 1 : 0}});
 }
 
+// None where it is an input whose value, or an axis of a rank that, nothing tells beforehand.
 std::optional<int> TransformedAxis(const Vjp& v) {
   int64_t axis = v.attr("axis", -2);
   if (v.has_x(2)) {
@@ -94,7 +131,8 @@ std::optional<int> TransformedAxis(const Vjp& v) {
 //   y_j = sum of x_k e(jk/n) / n   dx_k = sum of dy_j e(-jk/n) / n
 // A spectrum that is cut to one side has zeros in the rest, which the transform adds; real x
 // have real parts alone. What a length cuts off has no gradient, what it adds is dropped.
-Expr TransformGrad(const Vjp& v, const Lines& lines, const Expr& n) {
+template <typename AnyLines>
+Expr TransformGrad(const Vjp& v, const AnyLines& lines, const Expr& n) {
   const bool inverse = v.attr("inverse", 0) != 0;
   Expr dx = Transformed(lines.From(v.dy()), n, !inverse);
   Expr factor = CastLike(n, dx);
@@ -103,7 +141,8 @@ Expr TransformGrad(const Vjp& v, const Lines& lines, const Expr& n) {
 
 // y_j = (Re x_0 + sum over 0 < k < n/2 of 2 Re(x_k e(jk/n)) + Re(x_(n/2)) e(j/2)) / n
 // dx_k = c_k / n * sum of dy_j e(-jk/n) with c = 1 at 0 and n/2, else 2
-Expr RealInverseGrad(const Vjp& v, const Lines& lines, const Expr& n) {
+template <typename AnyLines>
+Expr RealInverseGrad(const Vjp& v, const AnyLines& lines, const Expr& n) {
   GraphBuilder& b = v.b();
   Expr dx = Transformed(lines.From(v.dy()), n, /*inverse=*/false, /*onesided=*/true);
   Expr k = CountTo(DimScalar(dx, 1));
@@ -112,26 +151,27 @@ Expr RealInverseGrad(const Vjp& v, const Lines& lines, const Expr& n) {
   return dx * Unsqueeze(c, {1});
 }
 
-Grads DftVjp(const Vjp& v) {
-  GraphBuilder& b = v.b();
-  const std::optional<int> axis = TransformedAxis(v);
-  if (!axis) {
-    return {b.Fail(absl::UnimplementedError(
-        "the gradient of DFT needs the rank of its input and a constant axis"))};
-  }
+template <typename AnyLines>
+Grads DftGrads(const Vjp& v, const AnyLines& lines) {
   const bool real_inverse = v.attr("inverse", 0) != 0 && v.attr("onesided", 0) != 0;
-  const Lines lines(v.x(0), *axis);
-  Expr n = v.has_x(1) || real_inverse ? Expr() : DimScalar(v.x(0), *axis);
-  if (v.has_x(1)) n = ScalarInt(v.x(1));
-  if (!n.defined()) n = DimScalar(v.y(), *axis);
+  const Expr n = v.has_x(1) ? ScalarInt(v.x(1))
+                            : lines.CountAlong(real_inverse ? v.y() : v.x(0));
   Expr dx = real_inverse ? RealInverseGrad(v, lines, n) : TransformGrad(v, lines, n);
   dx = lines.To(FirstOf(dx, DimVector(v.x(0), -1), 2));
   if (v.has_x(1) || real_inverse) {
     // Pads that are negative cut.
-    Expr more = DimVector(v.x(0), *axis) - DimVector(dx, *axis);
-    dx = b.Op("Pad", {dx, Concat({b.Ints({0}), more}, 0), Expr(), b.Ints({*axis})});
+    Expr more = lines.Along(v.x(0)) - lines.Along(dx);
+    dx = v.b().Op("Pad", {dx, Concat({v.b().Ints({0}), more}, 0), Expr(), lines.axis()});
   }
   return {WithShapeOf(dx, v.x(0))};
+}
+
+Grads DftVjp(const Vjp& v) {
+  if (const std::optional<int> axis = TransformedAxis(v)) {
+    return DftGrads(v, Lines(v.x(0), *axis));
+  }
+  const Expr axis = v.has_x(2) ? v.x(2) : v.b().Int(v.attr("axis", -2));
+  return DftGrads(v, LinesAtRunTime(v.x(0), axis));
 }
 
 // y[b, f, k] = sum of s[b, f*step + j] w[j] e(-jk/n). With g[b, f, j] the gradient of the

@@ -43,10 +43,14 @@ void CheckNode(const Node& node, const std::map<std::string, int>& opsets, const
   const onnx::OpSchema* schema =
       onnx::OpSchemaRegistry::Schema(node.op_type, it->second, node.domain);
   if (schema == nullptr || schema->deprecated()) {
-    AddFinding("unknown-operator", place,
-               absl::StrCat("there is no operator ", node.op_type, " in domain '", node.domain,
-                            "' at version ", it->second),
-               "check name, domain and opset_import", findings);
+    const bool withdrawn = schema != nullptr;
+    AddFinding(
+        "unknown-operator", place,
+        absl::StrCat(withdrawn ? "the standard has withdrawn operator " : "there is no operator ",
+                     node.op_type, " in domain '", node.domain, "' at version ", it->second),
+        withdrawn ? "write the model with an opset that has it, or its successor"
+                  : "check name, domain and opset_import",
+        findings);
     return;
   }
   for (const auto& [name, attribute] : node.attributes) {

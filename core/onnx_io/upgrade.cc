@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/status.h"
 #include "core/graph/infer.h"
@@ -46,34 +47,69 @@ bool SameForms(const Graph& graph, int from, int to) {
   return true;
 }
 
-// Before opset 7 a slope of PRelu with one axis goes along the channels; from then on
-// it is broadcast like any operand, so it needs an axis for each that follows them.
-void SpreadSlopes(const Graph& typed, onnx::ModelProto* model) {
-  const auto is_prelu = [](const onnx::NodeProto& n) {
-    return n.op_type() == "PRelu" && n.domain().empty() && n.input_size() == 2;
-  };
-  google::protobuf::RepeatedPtrField<onnx::NodeProto> nodes = model->graph().node();
-  if (std::none_of(nodes.begin(), nodes.end(), is_prelu)) return;
+// Axes to put behind those of a node's second operand, so that it is broadcast as from opset 7
+// on. Before, a slope of PRelu with one axis goes along the channels, and the second operand of
+// a binary operator lies along the axes of the first one from `axis` on.
+std::vector<int64_t> AxesBehind(const onnx::NodeProto& node, int first_rank, int second_rank) {
+  static const auto* const binary = new absl::flat_hash_set<std::string>{
+      "Add", "Sub", "Mul", "Div", "Pow", "And", "Or", "Xor", "Equal", "Greater", "Less"};
+  if (!node.domain().empty() || node.input_size() != 2 || first_rank < 0 || second_rank < 0) {
+    return {};
+  }
+  int64_t begin = -1;
+  if (node.op_type() == "PRelu" && first_rank > 2 && second_rank == 1) begin = 1;
+  if (binary->contains(node.op_type())) {
+    for (const onnx::AttributeProto& a : node.attribute()) {
+      if (a.name() == "axis") begin = a.i() < 0 ? a.i() + first_rank : a.i();
+    }
+  }
+  std::vector<int64_t> axes;
+  for (int64_t i = begin + second_rank; begin >= 0 && i < first_rank; ++i) {
+    axes.push_back(i - begin);
+  }
+  return axes;
+}
+
+void Erase(const char* attribute, onnx::NodeProto* node) {
+  auto* list = node->mutable_attribute();
+  list->erase(std::remove_if(list->begin(), list->end(),
+                             [&](const auto& a) { return a.name() == attribute; }),
+              list->end());
+}
+
+// Gives second operands these axes. The converter's own way to do so puts them elsewhere.
+void SpreadOperands(const Graph& typed, onnx::ModelProto* model) {
   const auto rank = [&](const std::string& value) {
     const ValueType* type = typed.TypeOf(value);
     return type == nullptr ? -1 : type->rank();
   };
+  google::protobuf::RepeatedPtrField<onnx::NodeProto> nodes = model->graph().node();
   NameScope names;
   for (const onnx::NodeProto& node : nodes) names.ReserveAll(node.output());
-  model->mutable_graph()->clear_node();
+  onnx::GraphProto* graph = model->mutable_graph();
+  graph->clear_node();
   for (onnx::NodeProto& node : nodes) {
-    if (is_prelu(node) && rank(node.input(0)) > 2 && rank(node.input(1)) == 1) {
-      onnx::NodeProto* wide = model->mutable_graph()->add_node();
+    const bool two = node.input_size() == 2;
+    const std::vector<int64_t> axes =
+        two ? AxesBehind(node, rank(node.input(0)), rank(node.input(1))) : std::vector<int64_t>();
+    if (!axes.empty()) {
+      onnx::NodeProto* wide = graph->add_node();
       wide->set_op_type("Unsqueeze");
       wide->add_input(node.input(1));
-      wide->add_output(names.Unique(node.output(0) + "__slope"));
-      onnx::AttributeProto* axes = wide->add_attribute();
-      axes->set_name("axes");
-      axes->set_type(onnx::AttributeProto::INTS);
-      for (int axis = 1; axis < rank(node.input(0)) - 1; ++axis) axes->add_ints(axis);
+      wide->add_output(names.Unique(node.output(0) + "__wide"));
+      onnx::AttributeProto* attribute = wide->add_attribute();
+      attribute->set_name("axes");
+      attribute->set_type(onnx::AttributeProto::INTS);
+      for (int64_t axis : axes) attribute->add_ints(axis);
+      ValueType type = *typed.TypeOf(node.input(1));
+      type.dims.resize(type.dims.size() + axes.size(), Dim{1, {}});
+      onnx::ValueInfoProto* info = graph->add_value_info();
+      info->set_name(wide->output(0));
+      TypeToProto(type, info->mutable_type());
       node.set_input(1, wide->output(0));
+      Erase("axis", &node);
     }
-    *model->mutable_graph()->add_node() = node;
+    *graph->add_node() = node;
   }
 }
 
@@ -124,12 +160,15 @@ onnx::ModelProto ConvertByShapes(onnx::ModelProto model, const Graph& typed, int
   try {
     return Convert(model, from, to);
   } catch (const std::exception&) {
-    model.mutable_graph()->clear_value_info();
+    auto* infos = model.mutable_graph()->mutable_value_info();
+    infos->erase(std::remove_if(infos->begin(), infos->end(),
+                                [&](const auto& v) { return typed.TypeOf(v.name()) != nullptr; }),
+                 infos->end());
     for (const onnx::NodeProto& node : model.graph().node()) {
       for (const std::string& out : node.output()) {
         const ValueType* type = typed.TypeOf(out);
         if (out.empty() || type == nullptr || !type->known()) continue;
-        onnx::ValueInfoProto* info = model.mutable_graph()->add_value_info();
+        onnx::ValueInfoProto* info = infos->Add();
         info->set_name(out);
         TypeToProto(*type, info->mutable_type());
       }
@@ -207,7 +246,7 @@ absl::StatusOr<Graph> RaiseOpset(const Graph& graph, int target) {
   onnx::ModelProto model = GraphToModelProto(light, 10, "onward");
   Graph raised;
   try {
-    if (from < 7) SpreadSlopes(typed, &model);
+    if (from < 7) SpreadOperands(typed, &model);
     const onnx::ModelProto converted = ConvertByShapes(std::move(model), typed, from, target);
     ONWARD_ASSIGN_OR_RETURN(raised, GraphFromProto(converted.graph(), nullptr));
   } catch (const std::exception& e) {

@@ -61,16 +61,15 @@ TEST(Coverage, EveryReasonBelongsToAnOperatorWithoutARule) {
   }
 }
 
-// 121 operators that the standard tags.
+// Those of which the standard tags an input at this opset, all of them.
 TEST(Coverage, EveryTaggedOperatorHasADerivative) {
-  const auto& reasons = DefaultEnvironment().rules().reasons();
   int tagged = 0;
   for (const OperatorRow& row : OperatorTable(DefaultEnvironment())) {
     if (!row.differentiable) continue;
     ++tagged;
-    EXPECT_EQ(row.gradient == "none", reasons.contains({row.domain, row.name})) << row.FullName();
+    EXPECT_NE(row.gradient, "none") << row.FullName();
   }
-  EXPECT_GT(tagged, 100);
+  EXPECT_GE(tagged, 120);
 }
 
 TEST(Coverage, EveryRuleHasARow) {

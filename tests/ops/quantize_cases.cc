@@ -177,6 +177,37 @@ void AddConvolutions(std::vector<OpCase>& cases) {
          Below({3, 1, 3, 3}, 128, DType::kInt8), x_zero, DType::kInt8,
          {{"group", 3}, {"pads", List{1, 1, 1, 1}}, {"strides", List{stride, stride}}});
   }
+  struct Depthwise {
+    const char* name;
+    Shape x, w;
+    Attributes attributes;
+  };
+  for (const Depthwise& d : std::vector<Depthwise>{
+           {"seven", {1, 2, 14, 14}, {2, 1, 3, 3}, {{"strides", List{2, 2}}}},
+           {"fourteen", {1, 2, 5, 28}, {2, 1, 3, 2}, {{"strides", List{3, 2}}}},
+           {"long", {1, 1, 3, 1200}, {1, 1, 3, 3}, {{"strides", List{1, 2}}}},
+           {"tall", {1, 1, 90, 21}, {1, 1, 3, 3}, {}},
+           {"five", {2, 3, 9, 37}, {3, 1, 5, 5}, {{"strides", List{2, 2}}}},
+           {"holes",
+            {1, 3, 9, 40},
+            {3, 1, 2, 3},
+            {{"strides", List{2, 2}}, {"dilations", List{3, 1}}}},
+           {"gaps",
+            {1, 3, 9, 40},
+            {3, 1, 3, 3},
+            {{"strides", List{2, 2}}, {"dilations", List{1, 2}}}},
+           {"pairs", {1, 6, 8, 19}, {3, 2, 3, 3}, {{"strides", List{2, 2}}}},
+           {"line", {1, 3, 50}, {3, 1, 4}, {{"strides", List{2}}}},
+       }) {
+    for (const bool padded : {false, true}) {
+      Attributes attributes = d.attributes;
+      attributes["group"] = d.w[0];
+      if (padded) attributes["auto_pad"] = "SAME_LOWER";
+      const std::string name = std::string("depthwise_") + d.name + (padded ? "_padded" : "");
+      both(name, Below(d.x, 128, DType::kInt8), Below(d.w, 256, DType::kUint8), s_zero,
+           DType::kUint8, attributes);
+    }
+  }
   both("groups", x, Below({6, 2, 3, 3}, 128, DType::kInt8), x_zero, DType::kInt8,
        {{"group", 2}, {"strides", List{2, 1}}});
   both("line", Below({1, 3, 50}, 256, DType::kUint8), Below({2, 3, 4}, 128, DType::kInt8), x_zero,

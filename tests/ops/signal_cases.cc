@@ -26,6 +26,11 @@ std::vector<OpCase> DftCases() {
       Case("DFT_inverse_shorter", {Real({1, 6, 2}), Int(4)}, kInverse),
       Case("DFT_axis", {Real({3, 2, 2, 1}), Omitted(), Int(0)}),
       Case("DFT_middle_axis", {Real({2, 3, 2, 2}), Int(4), Int(-3)}).Unknown({0}),
+      Case("DFT_fed_axis", {Real({3, 2, 2, 1}), Omitted(), Fed({}, {0})}).DataDependent(),
+      Case("DFT_fed_middle_axis", {Real({2, 3, 2, 2}), Int(4), Fed({}, {-3})}).DataDependent(),
+      Case("DFT_fed_last_axis", {Real({2, 3, 2}), Int(2), Fed({}, {1})}, kInverse).DataDependent(),
+      Case("DFT_fed_axis_real_inverse", {Real({3, 2, 2}), Int(5), Fed({}, {0})}, kRealInverse)
+          .DataDependent(),
       Case("DFT_plain", {Real({4, 2})}),
       Case("DFT_one", {Real({2, 1, 1})}),
       Case("DFT_real_inverse_one", {Real({2, 1, 2}), Int(1)}, kRealInverse),

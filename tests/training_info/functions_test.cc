@@ -4,7 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "absl/strings/str_cat.h"
 #include "environment/environment.h"
+#include "onnx/checker.h"
 #include "onnx/onnx_pb.h"
 #include "tests/support/text_model.h"
 #include "training_info/author.h"
@@ -86,6 +88,23 @@ TEST(FileFunctions, CarryReferencesAndNoValues) {
   }
   for (const std::string& name : f.attribute()) EXPECT_TRUE(referenced.contains(name)) << name;
   EXPECT_EQ(model.opsets().at(std::string(kOnwardDomain)), kOnwardVersion);
+}
+
+// Constant and Reshape, which bodies use, have new forms in several of these.
+TEST(FileFunctions, PassOnnxsCheckerAtEveryOpset) {
+  for (int opset = 18; opset <= kCanonicalOpset; ++opset) {
+    AuthorOptions options;
+    options.loss = {"mse", {}};
+    options.train = {"A", "B"};
+    const std::string header = absl::StrCat("<ir_version: 10, opset_import: [\"\" : ", opset, "]> ");
+    auto made = MakeTrainable(TextModel(header + kTwoWeights), options, DefaultEnvironment());
+    ASSERT_TRUE(made.ok()) << made.status();
+    onnx::ModelProto written;
+    ASSERT_TRUE(written.ParseFromString(Bytes(made->model)));
+    EXPECT_GT(written.functions_size(), 0);
+    EXPECT_NO_THROW(onnx::checker::check_model(written)) << opset;
+    EXPECT_EQ(Trained(made->model).size(), 4u);
+  }
 }
 
 // A file of another version may mean something else by the name: its body decides.

@@ -202,21 +202,36 @@ TEST(GradientModel, ReportsObstaclesWithinBodies) {
             HasSubstr("1 of 2 would get a gradient: B")));
 }
 
-// All of the nodes that draw are named.
-TEST(GradientModel, NamesWhatDrawsInABranch) {
+// What is drawn cannot be handed to the gradient where nothing tells its type; all of the nodes
+// that draw such numbers are named.
+TEST(GradientModel, NamesWhatDrawsNumbersOfUnknownTypes) {
   const Model model = TextModel(R"(
-    m (float[2] x, bool c) => (float[2] y) {
+    <ir_version: 8, opset_import: ["" : 18, "one" : 1]>
+    m (float[2] x, float[2] w, bool c) => (float[2] y) {
+      u = one.Riddle (w)
       y = If (c) <
         then_branch = t () => (float[2] a) {
-          [one] p = RandomNormalLike (x)
-          [two] q = RandomUniformLike (x)
+          [one] p = RandomNormalLike (u)
+          [two] q = RandomUniformLike (u)
           r = Mul (p, x)
           a = Mul (r, q)
         },
         else_branch = e () => (float[2] b) { b = Identity (x) }>
     })");
   EXPECT_THAT(Refused(model, {{"y"}, {"x"}}),
-              AllOf(HasSubstr("'one'"), HasSubstr("'two'"), HasSubstr("Draw them before")));
+              AllOf(HasSubstr("'one'"), HasSubstr("'two'"), HasSubstr("Declare the types")));
+}
+
+// A file of ai.onnx.ml alone need not import ai.onnx; its gradient does.
+TEST(GradientModel, ImportsTheStandardWhereTheFileDoesNot) {
+  const Model model = TextModel(R"(<ir_version: 8, opset_import: ["ai.onnx.ml" : 3]>
+    m (float[1, 2] x) => (float[1, 2] y) {
+      y = ai.onnx.ml.Scaler <offset = [1.0, 2.0], scale = [3.0, 5.0]> (x)
+    })");
+  auto made = MakeGradientModel(model, {{"y"}, {"x"}}, DefaultEnvironment());
+  ASSERT_TRUE(made.ok()) << made.status();
+  EXPECT_THAT(Values(Results(Reread(made->model), {{"x", Floats({1, 2}, {1, 1})}}).at("x__grad")),
+              ElementsAre(3, 5));
 }
 
 }  // namespace

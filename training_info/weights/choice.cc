@@ -17,7 +17,7 @@ bool WeightChoice::Prepare(const std::vector<std::string>& outputs, Graph* graph
   std::vector<std::string> names;
   for (const WeightDecision& d : DecideWeights(*graph, outputs)) {
     const bool named = std::find(train_.begin(), train_.end(), d.name) != train_.end();
-    if (d.in_constant && (d.trains || named)) constants.insert(d.name);
+    if (d.in_constant && (d.trains || d.is_statistic || named)) constants.insert(d.name);
     if (d.trains || d.is_statistic || d.may_train) names.push_back(d.name);
   }
   if (LiftConstants(graph, constants)) {

@@ -175,11 +175,15 @@ std::vector<WeightDecision> DecideWeights(const Graph& graph,
 }
 
 std::vector<std::string> RunningStatistics(const Graph& graph) {
-  std::set<std::string> names;
+  std::set<std::string> names, constants;
+  for (const auto& [name, tensor] : graph.initializers) constants.insert(name);
+  for (const Node& node : graph.nodes) {
+    if (node.Is("Constant") && ConstantValue(node).has_value()) constants.insert(node.outputs[0]);
+  }
   for (const Node& node : FlatNodes(graph)) {
     if (!node.Is("BatchNormalization")) continue;
     for (int i = 3; i <= 4 && node.HasInput(i); ++i) {
-      if (graph.initializers.contains(node.inputs[i])) names.insert(node.inputs[i]);
+      if (constants.contains(node.inputs[i])) names.insert(node.inputs[i]);
     }
   }
   return {names.begin(), names.end()};

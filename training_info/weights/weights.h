@@ -34,7 +34,7 @@ std::vector<WeightDecision> DecideWeights(const Graph& graph,
 // Whether the exporter calls the value a parameter.
 bool IsParameter(const Graph& graph, const std::string& name);
 
-// The running statistics of BatchNormalization among the initializers.
+// The running statistics of BatchNormalization among the initializers and Constant nodes.
 std::vector<std::string> RunningStatistics(const Graph& graph);
 
 // --- how a constant is used (uses.cc)

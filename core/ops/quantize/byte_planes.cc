@@ -103,37 +103,51 @@ std::optional<BytePlanes> BytePlanes::Of(const ConvGeometry& g) {
   return p;
 }
 
+// What is not padding of a line in phase `phase`: elements [first, last), from `from` of a row on.
+BytePlanes::Run BytePlanes::RunOf(int64_t phase) const {
+  const int64_t stride = columns_.stride, missing = columns_.pad - phase;
+  const int64_t room = columns_.in + missing;
+  Run run;
+  run.first = missing <= 0 ? 0 : std::min(line_, (missing + stride - 1) / stride);
+  run.last = room <= 0 ? run.first : std::clamp((room + stride - 1) / stride, run.first, line_);
+  run.from = run.first * stride - missing;
+  return run;
+}
+
+void BytePlanes::FillLine(const uint8_t* row, const Run& run, uint8_t padding,
+                          uint8_t* line) const {
+  for (int64_t i = 0; i < run.first; ++i) line[i] = padding;
+  for (int64_t i = run.last; i < line_; ++i) line[i] = padding;
+  const int64_t n = run.last - run.first;
+  const uint8_t* from = row + run.from;
+  uint8_t* to = line + run.first;
+  if (columns_.stride == 1) {
+    CopyRow(from, n, to);
+  } else if (columns_.stride == 2) {
+    CopyEverySecond(from, n, to);
+  } else {
+    for (int64_t i = 0; i < n; ++i) to[i] = from[i * columns_.stride];
+  }
+}
+
 void BytePlanes::Fill(const uint8_t* image, int64_t begin, int64_t end, uint8_t padding,
                       uint8_t* to) const {
   for (int64_t c = begin; c < end; ++c) {
     const uint8_t* channel = image + c * rows_.in * columns_.in;
     uint8_t* out = to + c * channel_bytes_;
-    std::memset(out, padding, channel_bytes_);
     for (int64_t pi = 0; pi < rows_.stride; ++pi) {
       for (int64_t pj = 0; pj < columns_.stride; ++pj) {
         if (rows_.phases[pi] < 0 || columns_.phases[pj] < 0) continue;
         uint8_t* plane = out + (rows_.phases[pi] * columns_.phase_count + columns_.phases[pj]) *
                                    rows_.length() * line_;
-        // The first and the last element of a line that are not padding.
-        const int64_t missing = columns_.pad - pj;
-        const int64_t first = missing <= 0 ? 0 : (missing + columns_.stride - 1) / columns_.stride;
-        const int64_t room = columns_.in + missing;
-        const int64_t last =
-            room <= 0 ? 0 : std::min(line_, (room + columns_.stride - 1) / columns_.stride);
+        const Run run = RunOf(pj);
         for (int64_t r = 0; r < rows_.length(); ++r) {
           const int64_t row = r * rows_.stride + pi - rows_.pad;
-          if (row < 0 || row >= rows_.in) continue;
-          const uint8_t* from = channel + row * columns_.in - missing;
-          uint8_t* line = plane + r * line_;
-          if (columns_.stride == 1) {
-            if (first < last) CopyRow(from + first, last - first, line + first);
-            continue;
+          if (row < 0 || row >= rows_.in) {
+            std::memset(plane + r * line_, padding, line_);
+          } else {
+            FillLine(channel + row * columns_.in, run, padding, plane + r * line_);
           }
-          if (columns_.stride == 2) {
-            CopyEverySecond(from + 2 * first, last - first, line + first);
-            continue;
-          }
-          for (int64_t x = first; x < last; ++x) line[x] = from[x * columns_.stride];
         }
       }
     }

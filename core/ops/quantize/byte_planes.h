@@ -55,6 +55,12 @@ class BytePlanes {
   };
   static Axis AxisOf(const Window& window, int axis);
 
+  struct Run {
+    int64_t first, last, from;
+  };
+  Run RunOf(int64_t phase) const;
+  void FillLine(const uint8_t* row, const Run& run, uint8_t padding, uint8_t* line) const;
+
   Axis rows_, columns_;
   int64_t channels_ = 0, rows_out_ = 0, columns_out_ = 0, line_ = 0, channel_bytes_ = 0;
   bool as_it_is_ = false;

@@ -124,11 +124,17 @@ void RunQLinear(const Prepared& prepared, const KernelCall& call) {
                          absl::Span<const Segment> segments) {
     const int32_t add = bias == nullptr ? 0 : bias->data<int32_t>()[channel];
     T* plane = y + (image * g.out_channels + channel) * g.window.out_elements();
-    if (segments.size() == 1 && std::max(segments[0].n, segments[0].room) >= kPanelColumns) {
-      RequantizePanel(sums, add, &scales[channel], true, zero, plane + segments[0].output);
+    T panel[kPanelColumns];
+    if (segments.size() == 1) {
+      const Segment& s = segments[0];
+      for (int64_t at = 0; at < s.n; at += kPanelColumns) {
+        const bool fits = std::max(s.n, s.room) - at >= kPanelColumns;
+        T* to = plane + s.output + at;
+        RequantizePanel(sums + s.at + at, add, &scales[channel], true, zero, fits ? to : panel);
+        if (!fits) std::copy_n(panel, s.n - at, to);
+      }
       return;
     }
-    T panel[kPanelColumns];
     RequantizePanel(sums, add, &scales[channel], true, zero, panel);
     for (const Segment& s : segments) std::copy_n(panel + s.at, s.n, plane + s.output);
   });

@@ -10,6 +10,33 @@ namespace {
 
 constexpr int64_t kWorkPerThread = int64_t{1} << 20;  // products
 
+// Sums of one plane of outputs, in order, handed on many at a time.
+class SumsInOrder {
+ public:
+  explicit SumsInOrder(int64_t outputs) : outputs_(outputs) {}
+
+  // Where the next sums go; kLineOutputs have room.
+  int32_t* next() { return sums_ + held_; }
+  template <typename HandOn>
+  void Add(int64_t n, const HandOn& hand_on) {
+    held_ += n;
+    const bool all = handed_ + held_ == outputs_;
+    if (held_ < kHeld && !all) return;
+    // Whole panels; the last ones wait for those that follow them.
+    const int64_t count = all ? held_ : held_ / kPanelColumns * kPanelColumns;
+    hand_on(sums_, Segment{0, handed_, count, outputs_ - handed_});
+    handed_ += count;
+    held_ -= count;
+    std::copy_n(sums_ + count, held_, sums_);
+  }
+
+ private:
+  static constexpr int64_t kHeld = 512;
+  alignas(32) int32_t sums_[kHeld + 2 * kPanelColumns];
+  const int64_t outputs_;
+  int64_t held_ = 0, handed_ = 0;
+};
+
 }  // namespace
 
 void IntegerConvolution::RunPanel(const Weights& weights, int64_t image, int64_t group,
@@ -37,30 +64,42 @@ void IntegerConvolution::RunPanel(const Weights& weights, int64_t image, int64_t
   }
 }
 
-// One output channel per group, and no zero points of weights.
-void IntegerConvolution::RunDepthwise(const Weights& weights, const Tensor& w, int64_t image,
-                                      const uint8_t* plane, int32_t x_zero,
+// One output channel per group.
+void IntegerConvolution::RunDepthwise(const KernelCall& call, const Tensor& x, const Tensor& w,
+                                      const Tensor* x_zero, const Tensor* w_zero,
                                       const ReceiveSums& receive) const {
+  const DepthwiseLayout& layout = *depthwise_;
   const int64_t depth = gemm_.depth(), channels = geometry_.in_channels / geometry_.groups;
-  const int64_t columns = planes_.columns_out();
-  const int64_t work = (depth + 4) * planes_.rows_out() * (columns + kLineOutputs);
-  ParallelFor(geometry_.groups, kWorkPerThread / work + 1, [&](int64_t begin, int64_t end) {
-    alignas(32) int32_t sums[kPanelColumns];
-    for (int64_t m = begin; m < end; ++m) {
-      const DepthwiseWeights taps(w_, w, m * depth, depth);
-      const uint8_t* from = plane + m * channels * planes_.channel_bytes();
-      const auto start = static_cast<int32_t>(0 - static_cast<uint32_t>(x_zero) *
-                                                      static_cast<uint32_t>(weights.sums[m]));
-      for (int64_t row = 0; row < planes_.rows_out(); ++row) {
-        for (int64_t column = 0; column < columns; column += kLineOutputs) {
-          taps.Sum(from + row * planes_.line() + column, planes_.offsets().data(), x_.flip(), start,
-                   sums);
-          const int64_t output = row * columns + column;
-          const Segment segment = {0, output, std::min(kLineOutputs, columns - column),
-                                   planes_.rows_out() * columns - output};
-          receive(image, m, sums, {&segment, 1});
-        }
+  const int64_t rows = layout.rows_out(), columns = layout.columns_out();
+  const int64_t in_bytes = channels * geometry_.window.in_elements();
+  const uint8_t padding = x_zero == nullptr ? 0 : *x_zero->data<uint8_t>();
+  const auto zero = static_cast<uint32_t>(x_.Number(x_zero, 0));
+  const int64_t w_zeros = w_zero == nullptr ? 1 : w_zero->elements();
+  const auto run_group = [&](int64_t image, int64_t m, uint8_t* plane) {
+    const uint8_t* from = x.data<uint8_t>() + (image * geometry_.groups + m) * in_bytes;
+    layout.planes().Fill(from, 0, channels, padding, plane);
+    const DepthwiseWeights taps(layout, w_, w, w_.Number(w_zero, m % w_zeros), m * depth);
+    const auto start = static_cast<int32_t>(0 - zero * taps.sum());
+    SumsInOrder sums(rows * columns);
+    for (int64_t row = 0; row < rows; ++row) {
+      for (int64_t column = 0; column < columns; column += kLineOutputs) {
+        const int64_t n = std::min(kLineOutputs, columns - column);
+        const uint8_t* at = plane + layout.RowBegin(row) + layout.ColumnBegin(column);
+        taps.Sum(at, n, x_.flip(), start, sums.next());
+        sums.Add(n, [&](const int32_t* values, const Segment& segment) {
+          receive(image, m, values, {&segment, 1});
+        });
       }
+    }
+  };
+  const int64_t tasks = geometry_.batch * geometry_.groups;
+  const int64_t grain = kWorkPerThread / ((depth + 4) * rows * columns + in_bytes + 1) + 1;
+  const int64_t worth = (tasks - 1) / grain + 1, threads = std::min(slots_, worth);
+  const int64_t items = ItemsFor(worth, threads);
+  ParallelItems(items, threads, [&](int64_t item, int64_t slot) {
+    uint8_t* plane = At<uint8_t>(call.workspace, plane_) + slot * layout.group_bytes();
+    for (int64_t task = tasks * item / items; task < tasks * (item + 1) / items; ++task) {
+      run_group(task / geometry_.groups, task % geometry_.groups, plane);
     }
   });
 }
@@ -68,6 +107,7 @@ void IntegerConvolution::RunDepthwise(const Weights& weights, const Tensor& w, i
 void IntegerConvolution::Run(const KernelCall& call, const Tensor& x, const Tensor& w,
                              const Tensor* x_zero, const Tensor* w_zero,
                              const ReceiveSums& receive) const {
+  if (depthwise_.has_value()) return RunDepthwise(call, x, w, x_zero, w_zero, receive);
   const ConvGeometry& g = geometry_;
   Weights weights;
   if (kept_ != nullptr) {
@@ -104,10 +144,6 @@ void IntegerConvolution::Run(const KernelCall& call, const Tensor& x, const Tens
           [&](int64_t begin, int64_t end) { planes_.Fill(from, begin, end, padding, plane); });
     }
     const uint8_t* base = planes_.as_it_is() ? from : plane;
-    if (IsDepthwise(weights)) {
-      RunDepthwise(weights, w, image, base, zero, receive);
-      continue;
-    }
     const int64_t tasks = g.groups * panels;
     const int64_t worth = (tasks - 1) / grain + 1, threads = std::min(slots_, worth);
     const int64_t items = ItemsFor(worth, threads);

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -30,7 +31,8 @@ struct Segment {
   int64_t room = 0;
 };
 
-// Receives the corrected sums of one channel; kPanelColumns of them can be read.
+// Receives the corrected sums of one channel: several segments of a panel, or one of any length.
+// Of each, whole panels can be read.
 using ReceiveSums = std::function<void(int64_t image, int64_t channel, const int32_t* sums,
                                        absl::Span<const Segment> segments)>;
 
@@ -41,21 +43,27 @@ class IntegerConvolution {
         planes_(std::move(planes)),
         x_(x),
         w_(w),
+        depthwise_(DepthwiseLayout::Of(geometry_)),
         gemm_(static_cast<int64_t>(planes_.offsets().size()), IntegerGemm::Side::kColumns) {
+    if (depthwise_.has_value()) {
+      plane_ = work_.Add(slots_ * depthwise_->group_bytes());
+      return;
+    }
     panel_ = work_.Add(slots_ * gemm_.panel_bytes());
-    // Lines of outputs are read as a whole, the last one too.
-    if (!planes_.as_it_is()) plane_ = work_.Add(planes_.bytes() + kLineOutputs);
+    if (!planes_.as_it_is()) plane_ = work_.Add(planes_.bytes());
   }
 
   const ConvGeometry& geometry() const { return geometry_; }
   size_t workspace_bytes() const { return work_.bytes(); }
 
   void PackBeforehand(const Tensor& w) {
+    if (depthwise_.has_value()) return;
     kept_ = std::make_shared<std::vector<uint8_t>>(row_bytes());
     kept_sums_ = std::make_shared<std::vector<int32_t>>(geometry_.out_channels);
     PackWeights(w, kept_->data(), kept_sums_->data());
   }
   void PackAtRuns() {
+    if (depthwise_.has_value()) return;
     rows_ = work_.Add(row_bytes());
     row_sums_ = work_.Add(geometry_.out_channels * sizeof(int32_t));
   }
@@ -78,18 +86,15 @@ class IntegerConvolution {
                               rows + m * gemm_.row_bytes());
     }
   }
-  bool IsDepthwise(const Weights& weights) const {
-    return !planes_.as_it_is() && geometry_.groups == geometry_.out_channels &&
-           weights.ones.empty();
-  }
-  void RunDepthwise(const Weights& weights, const Tensor& w, int64_t image, const uint8_t* plane,
-                    int32_t x_zero, const ReceiveSums& receive) const;
+  void RunDepthwise(const KernelCall& call, const Tensor& x, const Tensor& w, const Tensor* x_zero,
+                    const Tensor* w_zero, const ReceiveSums& receive) const;
   void RunPanel(const Weights& weights, int64_t image, int64_t group, int64_t position, int64_t n,
                 int32_t x_zero, const uint8_t* panel, const ReceiveSums& receive) const;
 
   ConvGeometry geometry_;
   BytePlanes planes_;
   ByteOperand x_, w_;
+  std::optional<DepthwiseLayout> depthwise_;
   IntegerGemm gemm_;
   int64_t slots_ = Threads();
   WorkspacePlan work_;

@@ -2,8 +2,10 @@
 // What the standard's schemas say of a node: types, and bodies of functions.
 #include "core/onnx_io/operators.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "absl/strings/str_cat.h"
 #include "core/graph/constant.h"
 #include "core/onnx_io/model.h"
 #include "core/runtime/session.h"
@@ -13,6 +15,9 @@
 
 namespace onward {
 namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 // The body of MeanVarianceNormalization is written for opset 13, where axes are
 // attributes; the newer ReduceMean takes them as an input.
@@ -79,6 +84,38 @@ TEST(Operators, OldBroadcastOfAnInnerValueIsRaised) {
                             { r = Relu(x) y = Add <broadcast = 1> (r, b) })",
                    {{"x", Floats({2, 3}, {1, -2, 3, -4, 5, 6})}, {"b", Floats({10, 20, 30})}}),
       (std::vector<double>{11, 20, 33, 10, 25, 36}));
+}
+
+// Batch and channels are equally long, and the batch may be one: nothing else would tell that
+// the operand lies along the wrong axis.
+TEST(Operators, OldOperandsLieAlongTheirAxis) {
+  const auto sums = [](const char* shapes, const char* attributes, Tensor x) {
+    return RaisedResult(
+        absl::StrCat(R"(<ir_version: 3, opset_import: ["" : 6]> g ()", shapes,
+                     "{ r = Neg(x) y = Sub <broadcast = 1", attributes, "> (r, b) }"),
+        {{"x", std::move(x)}, {"b", Floats({10, 20})}});
+  };
+  const Tensor two = Floats({2, 2, 2}, {1, 2, 3, 4, 5, 6, 7, 8});
+  const char cube[] = "float[2, 2, 2] x, float[2] b) => (float[2, 2, 2] y)";
+  EXPECT_THAT(sums(cube, ", axis = 0", two), ElementsAre(-11, -12, -13, -14, -25, -26, -27, -28));
+  EXPECT_THAT(sums(cube, ", axis = 1", two), ElementsAre(-11, -12, -23, -24, -15, -16, -27, -28));
+  EXPECT_THAT(sums(cube, ", axis = -2", two), ElementsAre(-11, -12, -23, -24, -15, -16, -27, -28));
+  EXPECT_THAT(sums(cube, ", axis = 2", two), ElementsAre(-11, -22, -13, -24, -15, -26, -17, -28));
+  EXPECT_THAT(sums(cube, "", two), ElementsAre(-11, -22, -13, -24, -15, -26, -17, -28));
+  EXPECT_THAT(sums("float[1, 2, 2, 1] x, float[2] b) => (float[1, 2, 2, 1] y)", ", axis = 1",
+                   Floats({1, 2, 2, 1}, {1, 2, 3, 4})),
+              ElementsAre(-11, -12, -23, -24));
+}
+
+// onnx's checker refuses these, too.
+TEST(Operators, WithdrawnOperatorsAreNamed) {
+  const Graph graph = InferenceGraph(TextModel(R"(<ir_version: 8, opset_import: ["" : 18]>
+      g (float[1, 4, 1] x, float[2] s) => (float[1, 4, 1] y)
+      { y = GroupNormalization <num_groups = 2> (x, s, s) })"))
+                          .value();
+  const std::vector<Finding> findings = CheckGraph(graph);
+  ASSERT_EQ(findings.size(), 1u);
+  EXPECT_THAT(findings[0].what, HasSubstr("has withdrawn operator GroupNormalization"));
 }
 
 TEST(Operators, OldSlopesOfPReluGoAlongTheChannels) {
