@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// onward train, onward eval.
+// onward train.
 #include <cmath>
 #include <filesystem>
 #include <iostream>
 #include <utility>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -17,9 +16,9 @@
 #include "core/base/status.h"
 #include "trainer/report/jsonl.h"
 #include "trainer/report/listeners.h"
+#include "trainer/report/part_figures.h"
 #include "trainer/run/class_labels.h"
 #include "trainer/run/loop.h"
-#include "training_info/lower.h"
 #include "training_info/surgery/surgery.h"
 
 namespace onward {
@@ -28,18 +27,44 @@ namespace {
 constexpr char kDefaultBatch[] = "64";
 constexpr double kMostEpochs = 1e9;
 
-absl::StatusOr<std::shared_ptr<const Dataset>> OpenData(const std::string& spec, Split split) {
-  ONWARD_ASSIGN_OR_RETURN(std::unique_ptr<Dataset> data, ParseDataSpec(spec, split));
-  return std::shared_ptr<const Dataset>(std::move(data));
+// The field that a loss will take its labels from, by the rules of Feeding: by the name of the
+// label, and for the first loss what the data set calls its labels. Null where there is none.
+const FieldInfo* LabelOf(const AuthorOptions& options, size_t number,
+                         const std::vector<FieldInfo>& fields) {
+  std::string name = options.label;
+  if (number > 0) {
+    name = number <= options.more_labels.size() ? options.more_labels[number - 1]
+           : options.losses[number].outputs.empty()
+               ? ""
+               : absl::StrCat("label_", options.losses[number].outputs[0]);
+  }
+  for (const FieldInfo& field : fields) {
+    if (field.name == name) return &field;
+  }
+  return number == 0 ? LabelField(fields) : nullptr;
 }
 
-int64_t StoredNumber(const Model& model, const char* key, int64_t otherwise) {
-  int64_t value = 0;
-  return absl::SimpleAtoi(model.Metadata(key), &value) ? value : otherwise;
+// Where labels show that the classes are on the last axis, and nobody said so.
+void InferClassAxes(const Graph& graph, const Dataset& data, AuthorOptions* options,
+                    std::vector<std::string>* notes) {
+  const std::vector<FieldInfo> fields = data.fields();
+  const std::string first = options->output.empty() ? DefaultOutput(graph) : options->output;
+  const auto infer = [&](size_t number, const std::string& output, LossSpec* loss) {
+    const FieldInfo* label = LabelOf(*options, number, fields);
+    if (label == nullptr || !InferClassAxis(graph.TypeOf(output), label->shape, loss)) return;
+    notes->push_back(absl::StrCat("the labels of '", label->name, "' are ", label->shape.ToString(),
+                                  " each, so the classes of output '", output,
+                                  "' are on its last axis: ", LossText(*loss)));
+  };
+  if (options->losses.empty()) infer(0, first, &options->loss);
+  for (size_t i = 0; i < options->losses.size(); ++i) {
+    LossTerm& term = options->losses[i];
+    if (term.file.empty()) infer(i, term.outputs.empty() ? first : term.outputs[0], &term.spec);
+  }
 }
 
 // A trainable model: the file's own, or made so with the flags.
-absl::StatusOr<Model> TrainableModel(const Args& args, const Dataset& data, int64_t batch,
+absl::StatusOr<Model> TrainableModel(const Args& args, const Dataset& data, const TrainOptions& run,
                                      Model model, const Environment& environment) {
   if (model.has_training()) return model;
   AuthorOptions options;
@@ -47,16 +72,24 @@ absl::StatusOr<Model> TrainableModel(const Args& args, const Dataset& data, int6
   if (graph.outputs.empty())
     return absl::InvalidArgumentError(absl::StrCat("'", model.path(), "' has no outputs"));
   options.output = args.String("train-output");
-  options.loss = DefaultLoss(graph, options.output.empty() ? DefaultOutput(graph) : options.output,
-                             DistinctClasses(data));
+  options.loss =
+      DefaultLoss(graph, options.output.empty() ? DefaultOutput(graph) : options.output, data);
   ONWARD_RETURN_IF_ERROR(ReadAuthorFlags(args, &options));
+  std::vector<std::string> notes;
+  InferClassAxes(graph, data, &options, &notes);
   options.seed = static_cast<uint64_t>(args.Int("seed"));
   const int64_t fixed = FixedBatch(graph);
-  options.free_batch = fixed > 0 && fixed != batch;
+  options.free_batch = fixed > 0 && fixed != run.batch;
+  if (NeedsTotal(options.schedule)) {
+    const int64_t steps = PlannedSteps(run, data.size());
+    options.schedule.options["total"] = static_cast<double>(steps);
+    notes.push_back(absl::StrCat("schedule ", ScheduleText(options.schedule)));
+  }
   // A new head is one for other classes.
   if (args.Has("head")) StoreClasses({}, &model);
   ONWARD_ASSIGN_OR_RETURN(AuthorResult result, MakeTrainable(model, options, environment));
   if (!args.Has("quiet")) {
+    for (const std::string& note : notes) std::cerr << "note: " << note << "\n";
     for (const std::string& note : result.notes) std::cerr << "note: " << note << "\n";
     if (const std::string note = TwiceNote(model, options); !note.empty())
       std::cerr << "note: " << note << "\n";
@@ -117,11 +150,11 @@ void PrintResult(const Args& args, const TrainResult& r) {
         .Field("steps", r.steps)
         .Field("loss", r.loss);
     if (r.evaluation.has_value()) {
-      w.Field("eval_loss", r.evaluation->loss);
-      if (!std::isnan(r.evaluation->accuracy))
-        w.Field("eval_accuracy", r.evaluation->accuracy);
-      else
-        w.Field("eval_rmse", r.evaluation->rmse);
+      const Evaluation& e = *r.evaluation;
+      w.Field("eval_loss", e.loss);
+      if (!std::isnan(e.accuracy)) w.Field("eval_accuracy", e.accuracy);
+      if (!std::isnan(e.rmse)) w.Field("eval_rmse", e.rmse);
+      if (e.parts.size() > 1) WriteParts(e.parts, &w.Key("eval_parts"));
     }
     w.Field("seconds", r.seconds).Field("interrupted", r.interrupted).EndObject();
     std::cout << w.text() << "\n";
@@ -133,14 +166,18 @@ void PrintResult(const Args& args, const TrainResult& r) {
   } else {
     std::cout << absl::StrFormat(", loss %.4f", r.loss);
   }
-  if (r.evaluation.has_value()) {
-    std::cout << (std::isnan(r.evaluation->accuracy)
-                      ? absl::StrFormat(", RMSE %.4f", r.evaluation->rmse)
-                      : absl::StrFormat(", accuracy %.2f %%", 100 * r.evaluation->accuracy));
-  }
+  if (r.evaluation.has_value()) std::cout << "; evaluation " << ShortFigures(*r.evaluation);
   std::cout << absl::StrFormat(" (%s, %.0f examples/s)\n", FormatSeconds(r.seconds),
                                r.samples_per_second);
   if (!args.String("report").empty()) std::cout << "report: " << args.String("report") << "\n";
+}
+
+std::optional<Metric> ReadMetric(const Args& args) {
+  const std::vector<std::string> names = MetricNames();
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (args.String("metric") == names[i]) return static_cast<Metric>(i);
+  }
+  return std::nullopt;
 }
 
 void AddListeners(const Args& args, Listeners* listeners) {
@@ -194,49 +231,50 @@ absl::StatusOr<int> RunTrain(const Args& args, const Environment& environment) {
   const std::string output = args.String("output");
   const bool resume = args.Has("resume");
   ONWARD_ASSIGN_OR_RETURN(std::shared_ptr<const Dataset> data,
-                          OpenData(args.String("data"), Split::kTrain));
+                          ParseDataSpec(args.String("data"), Split::kTrain));
   std::shared_ptr<const Dataset> eval;
   if (args.Has("eval")) {
-    ONWARD_ASSIGN_OR_RETURN(eval, OpenData(args.String("eval"), Split::kTest));
+    ONWARD_ASSIGN_OR_RETURN(eval, ParseDataSpec(args.String("eval"), Split::kTest));
   }
   ONWARD_ASSIGN_OR_RETURN(Model model, ReadModel(resume ? output : args.Argument("MODEL")));
   TrainOptions options;
   options.output = output;
   options.write = ReadWriteFlags(args);
   options.resumed = resume;
+  options.steps = args.Has("steps") ? args.Int("steps") : 0;
+  options.epochs = args.Int("epochs");
+  options.save_every = args.Has("save-every") ? args.Int("save-every") : 0;
+  options.eval_every = args.Has("eval-every") ? args.Int("eval-every") : 0;
+  options.metric = ReadMetric(args);
   options.batch = args.Has("batch") || !resume ? args.Int("batch")
-                                               : StoredNumber(model, kMetaBatch, args.Int("batch"));
+                                               : MetadataInt(model, kMetaBatch, args.Int("batch"));
   options.seed = args.Has("seed") || !resume
                      ? static_cast<uint64_t>(args.Int("seed"))
-                     : static_cast<uint64_t>(StoredNumber(model, kMetaDataSeed, 0));
-  if (resume && StoredNumber(model, kMetaSteps, -1) < 0) {
+                     : static_cast<uint64_t>(MetadataInt(model, kMetaDataSeed, 0));
+  if (resume && MetadataInt(model, kMetaSteps, -1) < 0) {
     return absl::InvalidArgumentError(
         absl::StrCat("--resume: '", output, "' was not written by onward train"));
   }
-  if (resume && (options.batch != StoredNumber(model, kMetaBatch, options.batch) ||
-                 options.seed != static_cast<uint64_t>(StoredNumber(model, kMetaDataSeed, 0)))) {
+  if (resume && (options.batch != MetadataInt(model, kMetaBatch, options.batch) ||
+                 options.seed != static_cast<uint64_t>(MetadataInt(model, kMetaDataSeed, 0)))) {
     return absl::InvalidArgumentError(
         absl::StrCat("--resume goes on with the batch size and seed of '", output,
                      "'; leave --batch and --seed out"));
   }
-  options.shuffle = resume ? StoredNumber(model, kMetaShuffle, !args.Has("no-shuffle")) != 0
+  options.shuffle = resume ? MetadataInt(model, kMetaShuffle, !args.Has("no-shuffle")) != 0
                            : !args.Has("no-shuffle");
   if (options.shuffle && args.Has("no-shuffle")) {
     return absl::InvalidArgumentError(absl::StrCat("--resume goes on shuffling, as '", output,
                                                    "' began; leave --no-shuffle out"));
   }
   if (model.has_training() && !args.Has("quiet")) NoteUnusedFlags(args, model);
-  ONWARD_ASSIGN_OR_RETURN(
-      model, TrainableModel(args, *data, options.batch, std::move(model), environment));
+  ONWARD_ASSIGN_OR_RETURN(model,
+                          TrainableModel(args, *data, options, std::move(model), environment));
   ONWARD_ASSIGN_OR_RETURN(std::unique_ptr<TrainingModel> training,
                           TrainingModel::Create(std::move(model), environment));
   ONWARD_RETURN_IF_ERROR(FitBatch(args, *training, &options));
   if (!resume) training->set_random({options.seed, 0});
   if (args.Has("initialize")) ONWARD_RETURN_IF_ERROR(training->Initialize());
-  options.steps = args.Has("steps") ? args.Int("steps") : 0;
-  options.epochs = args.Int("epochs");
-  options.save_every = args.Has("save-every") ? args.Int("save-every") : 0;
-  options.eval_every = args.Has("eval-every") ? args.Int("eval-every") : 0;
   options.settings = Settings(args, *data, options);
   Listeners listeners;
   AddListeners(args, &listeners);
@@ -252,53 +290,6 @@ absl::StatusOr<int> RunTrain(const Args& args, const Environment& environment) {
               << ResumeCommand(args) << "\n";
     return 1;
   }
-  return 0;
-}
-
-absl::Status CheckEvalFlags(const Args& args) {
-  return args.Has("loss") ? ParseLoss(args.String("loss")).status() : absl::OkStatus();
-}
-
-absl::StatusOr<int> RunEval(const Args& args, const Environment& environment) {
-  WatchInterrupts();
-  ONWARD_ASSIGN_OR_RETURN(Model model, ReadModel(args.Argument("MODEL")));
-  ONWARD_ASSIGN_OR_RETURN(std::shared_ptr<const Dataset> data,
-                          OpenData(args.String("data"), Split::kTest));
-  ONWARD_ASSIGN_OR_RETURN(Graph graph, RunnableGraph(model, environment));
-  EvaluateOptions options;
-  options.output =
-      args.Has("train-output") ? args.String("train-output") : model.Metadata(kMetaOutput);
-  options.batch = args.Int("batch");
-  options.loss = StoredLoss(model);
-  options.looked_at = std::as_const(model).weights().PageReleaser();
-  ONWARD_ASSIGN_OR_RETURN(options.classes, StoredClasses(model));
-  if (args.Has("loss")) {
-    ONWARD_ASSIGN_OR_RETURN(options.loss, ParseLoss(args.String("loss")));
-  }
-  ONWARD_ASSIGN_OR_RETURN(std::unique_ptr<Evaluator> evaluator,
-                          Evaluator::Create(std::move(graph), data, options, environment));
-  if (!evaluator->note().empty()) std::cerr << "note: " << evaluator->note() << "\n";
-  ONWARD_ASSIGN_OR_RETURN(Evaluation e, evaluator->Run(nullptr, &Interrupted()));
-  const bool classes = !std::isnan(e.accuracy);
-  if (args.Has("json")) {
-    JsonWriter w;
-    w.BeginObject()
-        .Field("model", model.path())
-        .Field("examples", e.examples)
-        .Field("loss", e.loss);
-    if (classes)
-      w.Field("accuracy", e.accuracy).Field("wrong", e.wrong_total);
-    else
-      w.Field("mae", e.mae).Field("rmse", e.rmse);
-    std::cout << w.EndObject().text() << "\n";
-  } else if (classes) {
-    std::cout << absl::StrFormat("%s: loss %.4f, accuracy %.2f %% (%d of %d right)\n", model.path(),
-                                 e.loss, 100 * e.accuracy, e.judged - e.wrong_total, e.judged);
-  } else {
-    std::cout << absl::StrFormat("%s: loss %.6g, MAE %.6g, RMSE %.6g over %d examples\n",
-                                 model.path(), e.loss, e.mae, e.rmse, e.examples);
-  }
-  if (args.Has("at-least")) return classes && e.accuracy >= args.Double("at-least") ? 0 : 1;
   return 0;
 }
 
@@ -328,6 +319,9 @@ Command TrainCommand() {
       Flag::Switch("no-shuffle", "take examples in their order"),
       Flag::Count("save-every", "N", "write OUT every N steps too", 1),
       Flag::Count("eval-every", "N", "evaluate every N steps instead of each epoch", 1),
+      Flag::Choice("metric", MetricNames(),
+                   "what evaluations are compared by (default loss; accuracy where the schedule "
+                   "says mode=max)"),
       Flag::Value("report", "FILE.html", "write a report").Names(FlagNames::kResult),
       Flag::Value("log", "FILE.jsonl", "write one JSON object per step").Names(FlagNames::kLog),
       Flag::Switch("quiet", "no progress"),
@@ -343,25 +337,6 @@ Command TrainCommand() {
            "2 --report report.html",
        .check = CheckTrainFlags},
       RunTrain);
-}
-
-Command EvalCommand() {
-  return Computing(
-      {.name = "eval",
-       .summary = "loss and accuracy (or error) over a data set",
-       .arguments = {{"MODEL", "an .onnx file"}},
-       .flags =
-           {Flag::Value("data", "SPEC", DataSpecHelp()).Names(FlagNames::kData).Required(),
-            Flag::Value(
-                "loss", "LOSS",
-                "which loss to report; by default the one it was trained with, or from the labels"),
-            Flag::Value("train-output", "NAME", "the model output to judge; the first by default"),
-            Flag::Count("batch", "N", "examples at a time", 1).Default("256"),
-            Flag::Number("at-least", "A", "exit 1 if the accuracy (0 to 1) is below this", 0, 1),
-            Flag::Switch("json", "print one JSON object")},
-       .example = "onward eval model.onnx --data mnist:DIR",
-       .check = CheckEvalFlags},
-      RunEval);
 }
 
 }  // namespace onward

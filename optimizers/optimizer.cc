@@ -86,6 +86,12 @@ absl::StatusOr<OptimizerSpec> ParseOptimizer(absl::string_view text) {
   return spec;
 }
 
+std::string OptimizerText(const OptimizerSpec& spec) {
+  const absl::StatusOr<const OptimizerDef*> def = FindOptimizer(spec.name);
+  if (!def.ok()) return spec.name;
+  return SpecToText({spec.name, NumberTexts(spec.options, (*def)->options)});
+}
+
 absl::Status CheckOptimizer(const OptimizerSpec& spec) { return CheckedOptimizer(spec).status(); }
 
 double OptionOf(const OptimizerSpec& spec, absl::string_view option) {

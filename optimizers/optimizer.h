@@ -44,7 +44,10 @@ std::vector<Description> DescribeOptimizers();
 // rate of 0 is allowed: it trains nothing, on purpose.
 absl::StatusOr<OptimizerSpec> ParseOptimizer(absl::string_view text);
 
-// The same for a spec that a program has made.
+// What ParseOptimizer reads back.
+std::string OptimizerText(const OptimizerSpec& spec);
+
+// The checks of ParseOptimizer for a spec that a program has made.
 absl::Status CheckOptimizer(const OptimizerSpec& spec);
 
 // An option of a valid spec: as given, or its default.

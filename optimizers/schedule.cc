@@ -2,6 +2,7 @@
 #include "optimizers/schedule.h"
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "core/base/spec.h"
 #include "core/base/status.h"
@@ -83,7 +84,7 @@ std::vector<Description> DescribeSchedules() {
       for (const auto& [name, meaning] : def.required) {
         if (name == option.name) text.otherwise = "needed";
       }
-      if (option.name == "total") text.otherwise = "needed";
+      if (option.name == "total") text.otherwise = "the run's steps";
       if (option.name == "max") text.otherwise = "lr";
       schedule.options.push_back(std::move(text));
     }
@@ -106,6 +107,17 @@ absl::StatusOr<ScheduleSpec> ParseSchedule(absl::string_view text) {
   return spec;
 }
 
+std::string ScheduleText(const ScheduleSpec& spec) {
+  const absl::StatusOr<const ScheduleDef*> def = FindSchedule(spec.name);
+  std::map<std::string, std::string> options;
+  if (def.ok()) options = NumberTexts(spec.options, (*def)->options);
+  for (const auto& [name, values] : spec.lists) {
+    options[name] =
+        absl::StrJoin(values, "/", [](std::string* out, double v) { out->append(ExactText(v)); });
+  }
+  return SpecToText({spec.name, options});
+}
+
 bool NeedsTotal(const ScheduleSpec& spec) {
   const absl::StatusOr<const ScheduleDef*> def = FindSchedule(spec.name);
   return def.ok() && Takes(**def, "total") && !spec.options.contains("total");
@@ -117,8 +129,8 @@ absl::Status CheckSchedule(const ScheduleSpec& spec, double base_lr) {
   ONWARD_RETURN_IF_ERROR(CheckTogether(*def, spec));
   ONWARD_RETURN_IF_ERROR(CheckNumber(NumberOption::AtLeast("lr", 0, 0), base_lr));
   if (NeedsTotal(spec)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(Kind(spec), " needs total=N, the number of steps after which it ends"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        Kind(spec), " needs total=N, the number of steps after which it ends (`train` knows it)"));
   }
   if (OptionOf(spec, "min") > base_lr) {
     return absl::InvalidArgumentError(absl::StrCat(Kind(spec), ": min=", OptionOf(spec, "min"),

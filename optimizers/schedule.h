@@ -29,12 +29,22 @@ struct ScheduleSpec {
   std::map<std::string, std::vector<double>> lists = {};
 };
 
+// The schedule that is no function of the step alone: who trains multiplies the rate by a
+// variable (training_info/rate.h), as PyTorch's ReduceLROnPlateau does.
+inline constexpr char kReduceOnPlateau[] = "reduce_on_plateau";
+
 std::vector<std::string> ScheduleNames();
 
 // What docs/training-recipes.md says of each.
 std::vector<Description> DescribeSchedules();
 
 absl::StatusOr<ScheduleSpec> ParseSchedule(absl::string_view text);
+
+// What ParseSchedule reads back.
+std::string ScheduleText(const ScheduleSpec& spec);
+
+// An option of a valid spec: as given, or its default.
+double OptionOf(const ScheduleSpec& spec, const std::string& name);
 
 // Whether `total` still has to be filled in, by whoever knows how long training lasts.
 bool NeedsTotal(const ScheduleSpec& spec);

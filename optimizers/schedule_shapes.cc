@@ -5,6 +5,8 @@
 #include <cmath>
 #include <numbers>
 
+#include "absl/strings/str_replace.h"
+
 namespace onward {
 namespace {
 
@@ -180,6 +182,23 @@ const std::vector<ScheduleDef>& Schedules() {
          .options = {total, NumberOption::Positive("power", 1), min},
          .aliases = {{"total_iters", "total"}},
          .decay = Polynomial},
+        {.name = kReduceOnPlateau,
+         .summary = "times `factor` where evaluations have not become better more than `patience` "
+                    "times in a row; `train` does it, with --eval",
+         .options = {{.name = "factor",
+                      .otherwise = 0.1,
+                      .low = 0,
+                      .high = 1,
+                      .low_open = true,
+                      .high_open = true},
+                     NumberOption::Count("patience", 10, 0),
+                     NumberOption::AtLeast("threshold", 1e-4, 0),
+                     NumberOption::Words("threshold_mode", {"rel", "abs"}),
+                     NumberOption::Count("cooldown", 0, 0),
+                     NumberOption::AtLeast("min_lr", 0, 0),
+                     NumberOption::AtLeast("eps", 1e-8, 0),
+                     NumberOption::Words("mode", {"min", "max"})},
+         .decay = Constant},
         {.name = "step",
          .summary = "times `factor` after each `every` steps",
          .options = {NumberOption::Count("every", 0, 1), factor},
@@ -194,8 +213,9 @@ const std::vector<ScheduleDef>& Schedules() {
 }
 
 absl::StatusOr<const ScheduleDef*> FindSchedule(const std::string& name) {
+  const std::string spelled = absl::StrReplaceAll(name, {{"-", "_"}});
   for (const ScheduleDef& def : Schedules()) {
-    if (def.name == name) return &def;
+    if (def.name == spelled) return &def;
   }
   return UnknownWord("schedule", name, ScheduleNames());
 }

@@ -42,7 +42,6 @@ struct ScheduleDef {
 
 const std::vector<ScheduleDef>& Schedules();
 absl::StatusOr<const ScheduleDef*> FindSchedule(const std::string& name);
-double OptionOf(const ScheduleSpec& spec, const std::string& name);
 
 }  // namespace onward
 

@@ -20,6 +20,7 @@
 #include "training_info/export.h"
 #include "training_info/library.h"
 #include "training_info/lower.h"
+#include "training_info/rate.h"
 #include "training_info/step.h"
 #include "training_info/surgery/surgery.h"
 #include "training_info/weights/choice.h"
@@ -191,9 +192,9 @@ class Author {
     labels.insert(labels.end(), options_.more_labels.begin(), options_.more_labels.end());
     ONWARD_ASSIGN_OR_RETURN(WrittenLoss written,
                             WriteLosses(losses_, trained, labels, environment_, &work));
-    loss_ = written.loss;
-    parts_ = std::move(written.parts);
+    loss_ = written.losses.sum;
     labels_ = std::move(written.labels);
+    written_losses_ = std::move(written.losses);
     return absl::OkStatus();
   }
 
@@ -259,7 +260,7 @@ class Author {
       inference_outputs.insert(graph_.nodes[i].outputs.begin(), graph_.nodes[i].outputs.end());
     }
     std::vector<std::string> wanted = {loss_, rate_};
-    wanted.insert(wanted.end(), parts_.begin(), parts_.end());
+    for (const LossPart& part : written_losses_.parts) wanted.push_back(part.value);
     for (const Binding& b : entry_.update_bindings) wanted.push_back(b.value);
     for (size_t i = 0; i < outputs_.size(); ++i) {
       if (train_outputs_[i] != outputs_[i]) wanted.push_back(train_outputs_[i]);
@@ -299,15 +300,13 @@ class Author {
       model.set_ir_version(kWrittenIr);
     }
     AddTrainingEntry(entry_, &model);
-    model.SetMetadata(kMetaLoss, loss_);
-    // What is evaluated: the first loss, where it compares one output with labels.
-    LossTerm first = losses_[0].term;
-    first.weight = 1;
-    if (first.outputs.size() == 1) first.outputs.clear();
-    model.SetMetadata(kMetaLossSpec, LossTermText(first));
-    model.SetMetadata(kMetaOutput, output_);
-    model.SetMetadata(kMetaTrainOutput, train_outputs_[0]);
-    if (!labels_.empty()) model.SetMetadata(kMetaLabel, labels_[0]);
+    StoreLosses(written_losses_, &model);
+    StoreRate({{options_.optimizer, options_.optimizer_file, options_.optimizer_numbers},
+               options_.schedule},
+              &model);
+    if (options_.schedule.name == kReduceOnPlateau) {
+      ONWARD_RETURN_IF_ERROR(AddRateFactor(environment_, &model));
+    }
     model.SetMetadata(kMetaRandomSeed, absl::StrCat(options_.seed));
     model.SetMetadata(kMetaRandomStep, "0");
     for (const std::string& note : weights_.notes()) Note(note);
@@ -323,7 +322,8 @@ class Author {
   bool rewritten_ = false;
   std::vector<ResolvedLoss> losses_;
   std::string output_, loss_, rate_;
-  std::vector<std::string> outputs_, train_outputs_, parts_, labels_, trained_, notes_;
+  std::vector<std::string> outputs_, train_outputs_, labels_, trained_, notes_;
+  LossParts written_losses_;
   WeightChoice weights_;
   std::vector<std::pair<std::string, Tensor>> states_;
   TrainingEntry entry_;

@@ -76,17 +76,24 @@ class LossWriter {
   absl::StatusOr<WrittenLoss> Write(const std::vector<ResolvedLoss>& losses) {
     Expr sum;
     for (const ResolvedLoss& loss : losses) {
-      ONWARD_ASSIGN_OR_RETURN(Expr value, loss.graph.has_value() ? FromFile(loss) : Named(loss));
+      LossPart part{.term = loss.term};
+      for (const std::string& output : loss.term.outputs) {
+        part.compared.push_back(Renamed(trained_, output));
+      }
+      ONWARD_ASSIGN_OR_RETURN(Expr value,
+                              loss.graph.has_value() ? FromFile(loss, &part) : Named(loss, &part));
       // Each part can be watched by itself.
       if (losses.size() > 1) {
-        written_.parts.push_back(b_.UniqueName(PartName(loss.term)));
-        value = b_.Named(value, written_.parts.back());
+        part.value = b_.UniqueName(PartName(loss.term));
+        value = b_.Named(value, part.value);
       }
       if (loss.term.weight != 1) value = value * loss.term.weight;
       sum = sum.defined() ? sum + CastLike(value, sum) : value;
+      written_.losses.parts.push_back(std::move(part));
     }
-    written_.loss = b_.UniqueName("loss");
-    b_.Named(sum, written_.loss);
+    written_.losses.sum = b_.UniqueName("loss");
+    b_.Named(sum, written_.losses.sum);
+    if (losses.size() == 1) written_.losses.parts[0].value = written_.losses.sum;
     ONWARD_RETURN_IF_ERROR(b_.status());
     return written_;
   }
@@ -96,16 +103,17 @@ class LossWriter {
     return absl::StrCat("loss_", term.outputs[0]);
   }
 
-  absl::StatusOr<Expr> Named(const ResolvedLoss& loss) {
+  absl::StatusOr<Expr> Named(const ResolvedLoss& loss, LossPart* part) {
     const LossTerm& term = loss.term;
     std::vector<Expr> outputs;
-    for (const std::string& name : term.outputs) {
-      outputs.push_back(b_.Value(Renamed(trained_, name)));
-      ONWARD_RETURN_IF_ERROR(CheckOutput(name, outputs.back().type()));
+    for (size_t i = 0; i < term.outputs.size(); ++i) {
+      outputs.push_back(b_.Value(part->compared[i]));
+      ONWARD_RETURN_IF_ERROR(CheckOutput(term.outputs[i], outputs.back().type()));
     }
     Expr label;
     if (TakesLabel(term.spec, outputs.size())) {
       label = LabelOf(term, LabelType(term.spec, outputs[0].type(), outputs.size()));
+      part->labels.push_back(label.name());
     }
     return BuildLoss(b_, term.spec, outputs, label);
   }
@@ -129,11 +137,18 @@ class LossWriter {
     return b_.Input(written_.labels.back(), type);
   }
 
-  absl::StatusOr<Expr> FromFile(const ResolvedLoss& loss) {
+  absl::StatusOr<Expr> FromFile(const ResolvedLoss& loss, LossPart* part) {
     Graph graph = *loss.graph;
     ONWARD_RETURN_IF_ERROR(FitOpset(loss.term.file, b_.graph(), &graph));
     std::vector<Expr> inputs;
-    for (const NamedType& in : graph.inputs) inputs.push_back(InputOf(graph, in));
+    for (const NamedType& in : graph.inputs) {
+      inputs.push_back(InputOf(graph, in));
+      const std::string& name = inputs.back().name();
+      const auto& labels = written_.labels;
+      if (std::find(labels.begin(), labels.end(), name) != labels.end()) {
+        part->labels.push_back(name);
+      }
+    }
     ONWARD_ASSIGN_OR_RETURN(
         const std::vector<Expr> outputs,
         InsertGraph(graph, absl::StrCat(PartName(loss.term), "__"), inputs, b_));

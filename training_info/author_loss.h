@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "core/graph/rename.h"
 #include "environment/environment.h"
+#include "training_info/loss_parts.h"
 #include "training_info/recipe.h"
 
 namespace onward {
@@ -28,8 +29,7 @@ absl::StatusOr<std::vector<ResolvedLoss>> ResolveLosses(const std::vector<LossTe
 std::vector<std::string> ComparedOutputs(const std::vector<ResolvedLoss>& losses);
 
 struct WrittenLoss {
-  std::string loss;                 // the scalar
-  std::vector<std::string> parts;   // where there are several, each before its weight
+  LossParts losses;                 // where there is one, its value is the sum
   std::vector<std::string> labels;  // new inputs
 };
 // Adds the losses to `work`. `trained` gives the value that stands for an output of the model

@@ -50,6 +50,10 @@ absl::StatusOr<Model> ExportLike(const Model& trained, const Model& original,
 // Adds an entry to model.training_info, and the functions it calls.
 void AddTrainingEntry(const TrainingEntry& entry, Model* model);
 
+// Puts the nodes and update bindings of `entry` in the place of those of training_info[number],
+// whose algorithm keeps the rest and gets the initializers and outputs that are new.
+void SetAlgorithm(int number, const TrainingEntry& entry, Model* model);
+
 // A model holding `graph`, with the producer, documentation and metadata of
 // `like`.
 Model RebuildLike(const Model& like, const Graph& graph, int ir_version);

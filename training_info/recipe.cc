@@ -70,7 +70,7 @@ absl::StatusOr<LossTerm> ParseLossTerm(absl::string_view text) {
 }
 
 std::string LossTermText(const LossTerm& term) {
-  std::string text = term.weight == 1 ? "" : absl::StrCat(term.weight, "*");
+  std::string text = term.weight == 1 ? "" : absl::StrCat(ExactText(term.weight), "*");
   absl::StrAppend(&text, term.file.empty() ? LossText(term.spec) : term.file);
   if (!term.outputs.empty()) absl::StrAppend(&text, "@", absl::StrJoin(term.outputs, ","));
   return text;
@@ -92,6 +92,11 @@ absl::StatusOr<OptimizerChoice> ParseOptimizerChoice(absl::string_view text) {
   choice.file = parsed.name;
   ONWARD_ASSIGN_OR_RETURN(choice.numbers, FileNumbers(parsed));
   return choice;
+}
+
+std::string OptimizerChoiceText(const OptimizerChoice& choice) {
+  if (!choice.is_file()) return OptimizerText(choice.spec);
+  return SpecToText({choice.file, NumberTexts(choice.numbers, {})});
 }
 
 absl::StatusOr<ParameterGroup> ParseGroup(absl::string_view text) {

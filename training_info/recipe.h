@@ -37,6 +37,8 @@ struct OptimizerChoice {
   double lr() const;
 };
 absl::StatusOr<OptimizerChoice> ParseOptimizerChoice(absl::string_view text);
+// What ParseOptimizerChoice reads back.
+std::string OptimizerChoiceText(const OptimizerChoice& choice);
 
 // Weights that learn by options of their own: 'head.*:lr=10x,weight_decay=0'.
 struct ParameterGroup {

@@ -2,6 +2,7 @@
 #include "core/base/spec.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 
 #include "absl/strings/ascii.h"
@@ -81,6 +82,28 @@ absl::StatusOr<SpecText> ParseSpecText(absl::string_view text) {
     }
   }
   return spec;
+}
+
+std::string SpecToText(const SpecText& spec) {
+  if (spec.options.empty()) return spec.name;
+  return absl::StrCat(spec.name, ":", absl::StrJoin(spec.options, ",", absl::PairFormatter("=")));
+}
+
+std::string ExactText(double value) {
+  char buffer[40];
+  const auto result = std::to_chars(buffer, buffer + sizeof(buffer), value);
+  return std::string(buffer, result.ptr);
+}
+
+std::map<std::string, std::string> NumberTexts(const std::map<std::string, double>& given,
+                                               absl::Span<const NumberOption> options) {
+  std::map<std::string, std::string> texts;
+  for (const auto& [name, value] : given) {
+    const NumberOption* option = FindOption(options, name);
+    const bool word = option != nullptr && !option->words.empty();
+    texts[name] = word ? option->Text(value) : ExactText(value);
+  }
+  return texts;
 }
 
 std::string NumberOption::Text(double value) const {

@@ -28,6 +28,11 @@ struct SpecText {
 // Splits "name:key=value,key=value". Knows no names: that is the caller's part.
 absl::StatusOr<SpecText> ParseSpecText(absl::string_view text);
 
+// The same text again, options in the order of their names.
+std::string SpecToText(const SpecText& spec);
+// The shortest text that reads back as the same number.
+std::string ExactText(double value);
+
 // A number a user may give: its default and where it may lie.
 struct NumberOption {
   absl::string_view name;
@@ -106,7 +111,10 @@ absl::StatusOr<double> ParseNumber(const NumberOption& option, absl::string_view
 absl::StatusOr<std::map<std::string, double>> ParseNumbers(
     absl::string_view kind, const std::map<std::string, std::string>& given,
     absl::Span<const NumberOption> options);
-// The same checks for options that a program has set.
+// What ParseNumbers reads back.
+std::map<std::string, std::string> NumberTexts(const std::map<std::string, double>& given,
+                                               absl::Span<const NumberOption> options);
+// The checks of ParseNumbers for options that a program has set.
 absl::Status CheckNumbers(absl::string_view kind, const std::map<std::string, double>& given,
                           absl::Span<const NumberOption> options);
 // An option as given, or its default.

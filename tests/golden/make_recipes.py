@@ -225,6 +225,8 @@ SCHEDULES = [
     (0.3, "onecycle:total=50,pct_start=0.25,anneal_strategy=linear,div_factor=10,final_div_factor=100,three_phase=1",
      lambda o: L.OneCycleLR(o, 0.3, 50, pct_start=0.25, anneal_strategy="linear", div_factor=10,
                             final_div_factor=100, three_phase=True)),
+    # What evaluations do to it is in plateau.txt.
+    (0.1, "reduce_on_plateau:patience=3", lambda o: L.ConstantLR(o, factor=1)),
     (0.1, "exponential:gamma=0.9,warmup=5",
      lambda o: L.SequentialLR(o, [L.LinearLR(o, 0.2, 1.0, 4), L.ExponentialLR(o, 0.9)], [5])),
 ]

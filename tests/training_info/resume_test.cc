@@ -89,6 +89,7 @@ const char* const kSchedules[] = {"constant",
                                   "onecycle:total=8,max=0.1",
                                   "onecycle:total=8,three_phase=1,warmup=1",
                                   "polynomial:total=8,power=2",
+                                  "reduce_on_plateau:warmup=2",
                                   "step:every=2"};
 
 TEST(Schedules, AreInTheTable) {

@@ -5,6 +5,7 @@
 #include "core/base/status.h"
 #include "trainer/report/jsonl.h"
 #include "trainer/report/listeners.h"
+#include "trainer/report/part_figures.h"
 
 namespace onward {
 namespace {
@@ -22,6 +23,7 @@ class LogFile : public RunListener {
   absl::Status OnStep(const StepEvent& s) override {
     JsonWriter w;
     w.BeginObject().Field("step", s.step).Field("epoch", s.epoch).Field("loss", s.loss);
+    for (const LossValue& part : s.parts) w.Field(part.name, part.value);
     if (!std::isnan(s.accuracy)) w.Field("accuracy", s.accuracy);
     if (!std::isnan(s.learning_rate)) w.Field("learning_rate", s.learning_rate);
     return file_->Append(w.Field("seconds", s.seconds).EndObject());
@@ -31,11 +33,9 @@ class LogFile : public RunListener {
     const Evaluation& e = event.evaluation;
     JsonWriter w;
     w.BeginObject().Field("step", event.step).Field("eval_loss", e.loss);
-    if (std::isnan(e.accuracy)) {
-      w.Field("eval_rmse", e.rmse).Field("eval_mae", e.mae);
-    } else {
-      w.Field("eval_accuracy", e.accuracy);
-    }
+    if (!std::isnan(e.accuracy)) w.Field("eval_accuracy", e.accuracy);
+    if (!std::isnan(e.rmse)) w.Field("eval_rmse", e.rmse).Field("eval_mae", e.mae);
+    if (e.parts.size() > 1) WriteParts(e.parts, &w.Key("eval_parts"));
     return file_->Append(w.Field("examples", e.examples).EndObject());
   }
 

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cmath>
-
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "trainer/report/listeners.h"
+#include "trainer/report/part_figures.h"
 
 namespace onward {
 namespace {
@@ -28,13 +26,9 @@ class ShownProgress : public RunListener {
   }
 
   absl::Status OnEvaluation(const EvaluationEvent& event) override {
-    const Evaluation& e = event.evaluation;
-    OnNote(absl::StrCat(event.epoch > 0 ? absl::StrCat("epoch ", event.epoch)
-                                        : absl::StrCat("step ", event.step),
-                        ": evaluation loss ", absl::StrFormat("%.4f", e.loss),
-                        std::isnan(e.accuracy)
-                            ? absl::StrFormat(", RMSE %.4f", e.rmse)
-                            : absl::StrFormat(", accuracy %.2f %%", 100 * e.accuracy)));
+    OnNote(absl::StrCat(
+        event.epoch > 0 ? absl::StrCat("epoch ", event.epoch) : absl::StrCat("step ", event.step),
+        ": evaluation ", ShortFigures(event.evaluation)));
     return absl::OkStatus();
   }
 

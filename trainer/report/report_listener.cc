@@ -51,8 +51,8 @@ class Report : public RunListener {
     data_.next = {
         {"Export the plain inference model",
          absl::StrCat("onward export ", output_, " -o model.onnx")},
-        {"Continue training", absl::StrCat("onward train ", output_,
-                                           " --resume --data SPEC --steps N -o ", output_)}};
+        {"Continue training",
+         absl::StrCat("onward train ", output_, " --resume --data SPEC --steps N -o ", output_)}};
     return WriteFileAtomically(path_, RenderReport(data_));
   }
 
@@ -66,8 +66,7 @@ class Report : public RunListener {
       data_.metric_name = "RMSE";
       data_.metric_is_share = false;
     } else {
-      data_.figures.push_back(
-          {"Accuracy", absl::StrFormat("%.2f %%", 100 * e.accuracy), examples});
+      data_.figures.push_back({"Accuracy", absl::StrFormat("%.2f %%", 100 * e.accuracy), examples});
     }
     data_.figures.push_back({"Test loss", absl::StrFormat("%.4f", e.loss), ""});
     data_.confusion = e.confusion;

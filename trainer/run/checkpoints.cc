@@ -4,7 +4,6 @@
 #include <chrono>
 #include <filesystem>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/status.h"
 #include "trainer/run/class_labels.h"
@@ -18,11 +17,6 @@ constexpr double kSavesShare = 20;  // of the time between two epochs' checkpoin
 
 double SteadySeconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-int64_t MetadataInt(const Model& model, const char* key) {
-  int64_t value = 0;
-  return absl::SimpleAtoi(model.Metadata(key), &value) ? value : 0;
 }
 
 Checkpoints::Checkpoints(const TrainingModel* model, const TrainOptions& options, int64_t steps,
@@ -62,6 +56,7 @@ absl::Status Checkpoints::Save(int64_t steps, const BatchPosition& position) {
   out.SetMetadata(kMetaDataSeed, absl::StrCat(options_.seed));
   out.SetMetadata(kMetaBatch, absl::StrCat(options_.batch));
   out.SetMetadata(kMetaShuffle, options_.shuffle ? "1" : "0");
+  for (const auto& [key, value] : notes_) out.SetMetadata(key, value);
   ONWARD_RETURN_IF_ERROR(WriteModel(out, options_.output, options_.write));
   saved_ = true;
   saved_at_ = steps;

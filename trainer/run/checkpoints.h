@@ -3,22 +3,20 @@
 #ifndef ONWARD_TRAINER_RUN_CHECKPOINTS_H_
 #define ONWARD_TRAINER_RUN_CHECKPOINTS_H_
 
+#include <map>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "data/batch.h"
 #include "trainer/run/listener.h"
-#include "trainer/run/loop.h"
+#include "trainer/run/options.h"
 #include "training_info/step.h"
 
 namespace onward {
 
 // Seconds of a clock that only goes forward.
 double SteadySeconds();
-
-// The whole number that the metadata hold; 0 where they hold none.
-int64_t MetadataInt(const Model& model, const char* key);
 
 class Checkpoints {
  public:
@@ -28,6 +26,11 @@ class Checkpoints {
 
   // What the file calls its classes; none: nothing.
   void set_classes(std::vector<std::string> classes) { classes_ = std::move(classes); }
+  // Metadata that the next checkpoints carry; "": not any more.
+  void Note(const std::string& key, std::string value) { notes_[key] = std::move(value); }
+
+  // The file does not hold the present state any more, although no step was made.
+  void Changed() { saved_at_ = -1; }
 
   bool IsDue(int64_t steps, bool epoch_ends) const;
   // Nothing to do where the file holds this very step.
@@ -44,6 +47,7 @@ class Checkpoints {
   const TrainOptions& options_;
   RunListener* listener_;
   std::vector<std::string> classes_;
+  std::map<std::string, std::string> notes_;
   bool replaces_ = false;  // the file is there, of another run
   bool saved_ = false;
   int64_t saved_at_ = 0;  // the step that the file holds, or where this run began

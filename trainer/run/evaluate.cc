@@ -4,12 +4,13 @@
 #include <algorithm>
 #include <numeric>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "core/base/status.h"
 #include "core/graph/infer.h"
 #include "trainer/run/class_labels.h"
 #include "training_info/author.h"
+#include "training_info/lower.h"
 #include "training_info/step.h"
 #include "training_info/surgery/surgery.h"
 
@@ -21,47 +22,61 @@ double ScalarValue(const Tensor& t) {
   return values.ok() && !values->empty() ? values->front() : kNotMeasured;
 }
 
+std::vector<std::string> LabelsOf(const LossParts& losses) {
+  std::vector<std::string> labels;
+  for (const LossPart& part : losses.parts) {
+    labels.insert(labels.end(), part.labels.begin(), part.labels.end());
+  }
+  return labels;
+}
+
+// Whether there is something to feed to each of the labels, the first of which takes what the
+// data set calls its labels.
+bool HasLabels(const Dataset& data, const std::vector<std::string>& labels) {
+  const std::vector<FieldInfo> fields = data.fields();
+  bool spare = LabelField(fields) != nullptr;
+  for (const std::string& label : labels) {
+    const bool named = std::any_of(fields.begin(), fields.end(),
+                                   [&](const FieldInfo& f) { return f.name == label; });
+    if (!named && !std::exchange(spare, false)) return false;
+  }
+  return true;
+}
+
+absl::Status NoOutput(const std::string& name, const Graph& graph) {
+  std::vector<std::string> known;
+  for (const NamedType& out : graph.outputs) known.push_back(out.name);
+  return absl::InvalidArgumentError(absl::StrCat("'", name, "' is not an output of the model; ",
+                                                 "there are: ", absl::StrJoin(known, ", ")));
+}
+
 }  // namespace
 
-LossSpec DefaultLoss(const Graph& graph, const std::string& output, int64_t classes) {
-  if (classes == 0) return {"mse", {}};
-  const std::string last = LastOperator(graph, output);
-  const ValueType* type = graph.TypeOf(output);
-  const bool one_score = type != nullptr && type->has_rank &&
-                         (type->rank() == 1 || (type->rank() == 2 && type->dims[1].value == 1));
-  if (one_score && classes <= 2) {
-    if (last == "Sigmoid") return {"bce", {{"logits", "probabilities"}}};
-    return {"bce", {}};
+std::vector<std::string> MetricNames() { return {"loss", "accuracy", "rmse", "mae"}; }
+
+std::string MetricName(Metric metric) { return MetricNames()[static_cast<size_t>(metric)]; }
+
+bool HigherIsBetter(Metric metric) { return metric == Metric::kAccuracy; }
+
+double MetricOf(Metric metric, const Evaluation& e) {
+  switch (metric) {
+    case Metric::kAccuracy: return e.accuracy;
+    case Metric::kRmse: return e.rmse;
+    case Metric::kMae: return e.mae;
+    case Metric::kLoss: break;
   }
-  if (last == "Softmax") return {"cross_entropy", {{"logits", "probabilities"}}};
-  if (last == "LogSoftmax") return {"cross_entropy", {{"logits", "log_probabilities"}}};
-  return {"cross_entropy", {}};
+  return e.loss;
 }
 
-std::optional<LossSpec> StoredLoss(const Model& model) {
-  auto loss = ParseLoss(model.Metadata(kMetaLossSpec));
-  return loss.ok() ? std::optional(*std::move(loss)) : std::nullopt;
-}
-
-std::optional<int64_t> IgnoredLabel(const LossSpec& loss) {
-  auto it = loss.options.find("ignore_index");
-  int64_t label = 0;
-  if (it == loss.options.end() || !absl::SimpleAtoi(it->second, &label)) return std::nullopt;
-  return label;
-}
-
-bool JudgesClasses(const LossSpec& loss) { return IsClassLoss(loss) || loss.name == "bce"; }
-
-Scoring ScoringOf(const LossSpec& loss) {
-  const auto option = [&](const char* name) {
-    auto it = loss.options.find(name);
-    return it == loss.options.end() ? std::string() : it->second;
-  };
-  Scoring scoring;
-  scoring.binary = loss.name == "bce";
-  scoring.classes_last = option("axis") == "-1";
-  if (option("logits") == "probabilities") scoring.kind = ScoreKind::kProbabilities;
-  return scoring;
+absl::StatusOr<Graph> EvaluationGraph(const Model& model, const TrainingSpec& spec,
+                                      const Environment& environment, EvaluateOptions* options) {
+  options->output = model.Metadata(kMetaOutput);
+  options->losses = spec.entries.empty() ? std::nullopt : StoredLosses(model);
+  if (!options->losses.has_value()) {
+    return Lower(spec.inference, environment, spec.StateVariables());
+  }
+  ONWARD_ASSIGN_OR_RETURN(const Graph graph, LossGraph(spec, &*options->losses));
+  return Lower(graph, environment, spec.StateVariables());
 }
 
 absl::StatusOr<std::unique_ptr<Evaluator>> Evaluator::Create(Graph graph,
@@ -72,9 +87,8 @@ absl::StatusOr<std::unique_ptr<Evaluator>> Evaluator::Create(Graph graph,
   e->data_ = std::move(data);
   e->options_ = options;
   if (graph.outputs.empty()) return absl::InvalidArgumentError("the model has no outputs");
-  const std::string output = options.output.empty() ? DefaultOutput(graph) : options.output;
-  if (!graph.IsOutput(output))
-    return absl::InvalidArgumentError(absl::StrCat("'", output, "' is not an output"));
+  if (options.output.empty()) e->options_.output = DefaultOutput(graph);
+  if (!graph.IsOutput(e->options_.output)) return NoOutput(e->options_.output, graph);
   if (const int64_t fixed = FixedBatch(graph); fixed > 0 && fixed != options.batch) {
     if (!FreeBatch(environment.operators(), &graph).ok()) {
       e->options_.batch = fixed;
@@ -83,46 +97,100 @@ absl::StatusOr<std::unique_ptr<Evaluator>> Evaluator::Create(Graph graph,
   }
   SetInferenceMode(&graph);
   ONWARD_RETURN_IF_ERROR(InferTypes(&graph, environment.operators()));
-  std::vector<std::string> wanted = {output};
-  const std::vector<NamedType> inputs = graph.FeedInputs();
-  std::vector<NamedType> fed = inputs;
-  const std::vector<FieldInfo> fields = e->data_->fields();
-  const bool labelled =
-      std::any_of(fields.begin(), fields.end(), [](const FieldInfo& f) { return f.is_label; });
-  if (labelled) {
-    e->loss_spec_ = options.loss.value_or(DefaultLoss(graph, output, DistinctClasses(*e->data_)));
-    const LossSpec& loss = e->loss_spec_;
-    if (JudgesClasses(loss)) {
-      ONWARD_ASSIGN_OR_RETURN(
-          AlignedData aligned,
-          AlignClasses(e->data_, {.names = options.classes,
-                                  .output = output,
-                                  .outputs = OutputClasses(graph.TypeOf(output), ScoringOf(loss)),
-                                  .ignored = IgnoredLabel(loss)}));
-      e->data_ = std::move(aligned.data);
-      e->note_ = std::move(aligned.note);
-    }
-    GraphBuilder b(&graph, &environment.operators(), "eval");
-    e->label_ = b.UniqueName("label");
-    const Expr label = b.Input(e->label_, LabelType(loss, b.Value(output).type()));
-    ONWARD_ASSIGN_OR_RETURN(Expr value, BuildLoss(b, loss, b.Value(output), label));
-    ONWARD_RETURN_IF_ERROR(b.status());
-    e->loss_ = value.name();
-    wanted.push_back(e->loss_);
-    fed.push_back({e->label_, label.type()});
-  }
-  ONWARD_ASSIGN_OR_RETURN(e->feeding_, Feeding::Create(*e->data_, fed, e->label_));
+  ONWARD_RETURN_IF_ERROR(e->PrepareLosses(environment, &graph));
+  const std::vector<std::string> labels = LabelsOf(e->losses_);
+  ONWARD_ASSIGN_OR_RETURN(e->feeding_, Feeding::Create(*e->data_, graph.FeedInputs(),
+                                                       labels.empty() ? "" : labels.front()));
+  ONWARD_RETURN_IF_ERROR(e->AlignLabels(graph));
   CompileOptions compile = environment.compile_options();
   compile.looked_at = options.looked_at;
   compile.variables = options.variables;
-  compile.outputs = wanted;
-  e->options_.output = output;
+  compile.outputs = e->Wanted();
   e->session_ = std::make_unique<Session>(std::move(graph), std::move(compile));
   return e;
 }
 
-void Evaluator::KeepWrong(const Predictions& predictions, const Tensor& labels,
-                          const Tensor& images, Evaluation* e) const {
+std::vector<std::string> Evaluator::Wanted() const {
+  std::vector<std::string> wanted = {options_.output};
+  const auto want = [&](const std::string& value) {
+    if (std::find(wanted.begin(), wanted.end(), value) == wanted.end()) wanted.push_back(value);
+  };
+  for (const Judging& judging : judgings_) {
+    if (judging.by != JudgedBy::kLossAlone) want(judging.output);
+  }
+  for (const LossPart& part : losses_.parts) want(part.value);
+  if (!losses_.parts.empty()) want(losses_.sum);
+  return wanted;
+}
+
+absl::Status Evaluator::PrepareLosses(const Environment& environment, Graph* graph) {
+  const bool labelled = LabelField(data_->fields()) != nullptr;
+  if (options_.losses.has_value()) {
+    losses_ = *options_.losses;
+  } else if (labelled || !options_.terms.empty()) {
+    std::vector<LossTerm> terms = options_.terms;
+    if (terms.empty()) terms.push_back({.spec = DefaultLoss(*graph, options_.output, *data_)});
+    ONWARD_ASSIGN_OR_RETURN(losses_,
+                            AddLosses(terms, options_.output, "label", environment, graph));
+  }
+  if (!HasLabels(*data_, LabelsOf(losses_))) {
+    const std::vector<std::string> unfed = LabelsOf(losses_);
+    std::erase_if(graph->inputs, [&](const NamedType& in) {
+      return std::find(unfed.begin(), unfed.end(), in.name) != unfed.end();
+    });
+    losses_ = {};
+  }
+  return absl::OkStatus();
+}
+
+// Labels of the data set get the numbers of the outputs they are compared with.
+absl::Status Evaluator::AlignLabels(const Graph& graph) {
+  for (const LossPart& part : losses_.parts) judgings_.push_back(JudgingOf(part, graph));
+  for (size_t i = 0; i < judgings_.size(); ++i) {
+    const Judging& judging = judgings_[i];
+    if (judging.by != JudgedBy::kClasses || judging.label != feeding_->label_input()) continue;
+    ONWARD_ASSIGN_OR_RETURN(AlignedData aligned,
+                            AlignClasses(data_, {.names = options_.classes,
+                                                 .output = losses_.parts[i].term.outputs[0],
+                                                 .outputs = OutputClasses(
+                                                     graph.TypeOf(judging.output), judging.scoring),
+                                                 .ignored = judging.ignored}));
+    data_ = std::move(aligned.data);
+    note_ = std::move(aligned.note);
+    break;
+  }
+  ChooseMain();
+  return absl::OkStatus();
+}
+
+absl::Status Evaluator::CheckMeasures(Metric metric) const {
+  if (losses_.parts.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(data_->source(), ": has no labels, so evaluations have no figures"));
+  }
+  const JudgedBy by = main_ < judgings_.size() ? judgings_[main_].by : JudgedBy::kLossAlone;
+  const bool measured =
+      metric == Metric::kLoss ||
+      by == (metric == Metric::kAccuracy ? JudgedBy::kClasses : JudgedBy::kNumbers);
+  if (measured) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "there is no ", MetricName(metric), " to compare evaluations by: the model gives ",
+      by == JudgedBy::kClasses   ? "classes (use accuracy or loss)"
+      : by == JudgedBy::kNumbers ? "numbers (use rmse, mae or loss)"
+                                 : "a loss alone"));
+}
+
+void Evaluator::ChooseMain() {
+  for (const JudgedBy by : {JudgedBy::kClasses, JudgedBy::kNumbers}) {
+    for (main_ = 0; main_ < judgings_.size(); ++main_) {
+      if (judgings_[main_].by == by) return;
+    }
+  }
+}
+
+void Evaluator::KeepWrong(const Judge::Answers& answers, const Tensor& images,
+                          Evaluation* e) const {
+  const Tensor& labels = answers.actual;
   const bool one_each = labels.elements() == images.shape()[0];
   if (options_.wrong_examples == 0 || labels.dtype() != DType::kInt64 || !one_each) return;
   const auto actual = labels.values<int64_t>();
@@ -130,6 +198,7 @@ void Evaluator::KeepWrong(const Predictions& predictions, const Tensor& labels,
   auto name_of = [&](int64_t c) {
     return c >= 0 && c < static_cast<int64_t>(names.size()) ? names[c] : absl::StrCat(c);
   };
+  const Predictions& predictions = answers.predictions;
   for (size_t i = 0; i < predictions.classes.size() && i < actual.size(); ++i) {
     if (predictions.classes[i] == actual[i] ||
         static_cast<int>(e->wrong.size()) >= options_.wrong_examples)
@@ -143,52 +212,53 @@ void Evaluator::KeepWrong(const Predictions& predictions, const Tensor& labels,
 
 absl::StatusOr<Evaluation> Evaluator::Run(Variables* variables, const std::atomic<bool>* cancel) {
   Evaluation result;
-  const bool classes = !loss_.empty() && JudgesClasses(loss_spec_);
-  const Scoring scoring = ScoringOf(loss_spec_);
-  // A data set may lack classes that the model knows: its output says how many there are.
-  std::optional<ClassificationMetrics> classification;
-  RegressionMetrics regression;
+  std::vector<Judge> judges;
+  for (const Judging& judging : judgings_) {
+    judges.emplace_back(judging, judging.label == feeding_->label_input() ? data_->classes() : 0);
+  }
   RunningMean loss;
+  std::vector<RunningMean> parts(losses_.parts.size());
   RunOptions run;
   run.cancel = cancel;
   std::vector<Tensor> batch;
   for (int64_t start = 0; start < data_->size(); start += options_.batch) {
-    int64_t count = std::min(options_.batch, data_->size() - start);
+    const int64_t count = std::min(options_.batch, data_->size() - start);
     std::vector<int64_t> indices(count);
     std::iota(indices.begin(), indices.end(), start);
     // A model that takes exactly one batch size gets the last examples again,
     // and what it says of the repeated ones would count twice: leave them out.
     if (fixed_batch_ && count < options_.batch) break;
     ONWARD_RETURN_IF_ERROR(data_->Fill(indices, &batch));
-    ONWARD_ASSIGN_OR_RETURN(TensorMap feeds, feeding_->Feeds(batch));
-    ONWARD_ASSIGN_OR_RETURN(TensorMap outputs, session_->Run(feeds, variables, run));
+    ONWARD_ASSIGN_OR_RETURN(const TensorMap feeds, feeding_->Feeds(batch));
+    ONWARD_ASSIGN_OR_RETURN(const TensorMap values, session_->Run(feeds, variables, run));
     result.examples += count;
-    if (loss_.empty()) continue;
-    loss.Add(ScalarValue(outputs.at(loss_)), static_cast<double>(count));
-    const Tensor& labels = feeds.at(label_);
-    if (classes) {
-      const Tensor& scores = outputs.at(options_.output);
-      ONWARD_ASSIGN_OR_RETURN(const Predictions predictions, Predict(scores, scoring));
-      if (!classification.has_value()) {
-        classification.emplace(std::max(data_->classes(), ClassesOf(scores.shape(), scoring)),
-                               IgnoredLabel(loss_spec_));
+    if (judges.empty()) continue;
+    loss.Add(ScalarValue(values.at(losses_.sum)), static_cast<double>(count));
+    for (size_t i = 0; i < judges.size(); ++i) {
+      parts[i].Add(ScalarValue(values.at(losses_.parts[i].value)), static_cast<double>(count));
+      ONWARD_ASSIGN_OR_RETURN(const auto answers, judges[i].Add(values, feeds));
+      if (i == main_ && answers.has_value() && batch[0].shape().rank() > 1) {
+        KeepWrong(*answers, batch[0], &result);
       }
-      ONWARD_ASSIGN_OR_RETURN(const Tensor actual, ClassLabels(labels, scoring));
-      ONWARD_RETURN_IF_ERROR(classification->Add(predictions, actual));
-      if (batch[0].shape().rank() > 1) KeepWrong(predictions, actual, batch[0], &result);
-    } else {
-      ONWARD_RETURN_IF_ERROR(regression.Add(outputs.at(options_.output), labels));
     }
   }
-  if (!loss_.empty()) result.loss = loss.mean();
-  if (classification.has_value()) {
-    result.accuracy = classification->accuracy();
-    result.confusion = classification->confusion();
-    result.judged = classification->total();
-    result.wrong_total = result.judged - classification->correct();
-  } else if (!loss_.empty()) {
-    result.mae = regression.mae();
-    result.rmse = regression.rmse();
+  if (judges.empty()) return result;
+  result.loss = loss.mean();
+  for (size_t i = 0; i < judges.size(); ++i) {
+    const LossTerm& term = losses_.parts[i].term;
+    PartEvaluation& part = result.parts.emplace_back(
+        PartEvaluation{.name = LossTermText(term), .output = term.outputs[0]});
+    part.loss = parts[i].mean();
+    judges[i].Fill(&part);
+  }
+  if (main_ < judges.size()) {
+    const PartEvaluation& part = result.parts[main_];
+    result.accuracy = part.accuracy;
+    result.confusion = part.confusion;
+    result.judged = part.judged;
+    result.wrong_total = part.wrong_total;
+    result.mae = part.mae;
+    result.rmse = part.rmse;
   }
   return result;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loss and accuracy (or error) of an inference graph over a data set.
+// Losses and accuracy (or error) of a model over a data set.
 #ifndef ONWARD_TRAINER_RUN_EVALUATE_H_
 #define ONWARD_TRAINER_RUN_EVALUATE_H_
 
@@ -15,16 +15,16 @@
 #include "core/runtime/session.h"
 #include "data/dataset.h"
 #include "environment/environment.h"
-#include "losses/loss.h"
-#include "trainer/report/metrics.h"
 #include "trainer/report/report.h"
 #include "trainer/run/feeding.h"
+#include "trainer/run/judging.h"
 
 namespace onward {
 
 struct EvaluateOptions {
-  std::string output;                // empty: the graph's first
-  std::optional<LossSpec> loss;      // nullopt: DefaultLoss
+  std::string output;                // of a loss that names none; empty: DefaultOutput
+  std::optional<LossParts> losses;   // that the graph holds already (LossGraph)
+  std::vector<LossTerm> terms;       // otherwise to be added; none: DefaultLoss
   std::vector<std::string> classes;  // what the model's file calls them; empty: nothing
   int64_t batch = 256;
   absl::flat_hash_set<std::string> variables;  // initializers that change
@@ -35,55 +35,62 @@ struct EvaluateOptions {
 
 struct Evaluation {
   int64_t examples = 0;
-  double loss = kNotMeasured;
+  double loss = kNotMeasured;  // the sum of all, with their weights
+  // Of the main output: the first that has classes, else the first that is compared.
   double accuracy = kNotMeasured;
   double mae = kNotMeasured, rmse = kNotMeasured;
   std::optional<ConfusionMatrix> confusion;
   std::vector<WrongExample> wrong;
   // Predictions that were judged, one or more for each example, and the wrong ones.
   int64_t judged = 0, wrong_total = 0;
+  // Each loss by itself; none where the data has no labels.
+  std::vector<PartEvaluation> parts;
 };
+
+// The figure of an evaluation that decides.
+enum class Metric { kLoss, kAccuracy, kRmse, kMae };
+
+std::vector<std::string> MetricNames();  // in the order of the values
+std::string MetricName(Metric metric);
+bool HigherIsBetter(Metric metric);
+double MetricOf(Metric metric, const Evaluation& evaluation);
 
 class Evaluator {
  public:
-  // `graph` is the canonical inference graph. The environment has to outlive the result.
+  // `graph` is a canonical inference graph. The environment has to outlive the result.
   static absl::StatusOr<std::unique_ptr<Evaluator>> Create(Graph graph,
                                                            std::shared_ptr<const Dataset> data,
                                                            const EvaluateOptions& options,
                                                            const Environment& environment);
   absl::StatusOr<Evaluation> Run(Variables* variables, const std::atomic<bool>* cancel = nullptr);
+  // An error where evaluations will not have such a figure.
+  absl::Status CheckMeasures(Metric metric) const;
   // What the user should know about labels and classes; "" if nothing.
   const std::string& note() const { return note_; }
 
  private:
   Evaluator() = default;
-  void KeepWrong(const Predictions& predictions, const Tensor& labels, const Tensor& images,
-                 Evaluation* e) const;
+  absl::Status PrepareLosses(const Environment& environment, Graph* graph);
+  absl::Status AlignLabels(const Graph& graph);
+  void ChooseMain();
+  std::vector<std::string> Wanted() const;
+  void KeepWrong(const Judge::Answers& answers, const Tensor& images, Evaluation* e) const;
 
   std::shared_ptr<const Dataset> data_;
   EvaluateOptions options_;
-  std::string label_, note_;
-  LossSpec loss_spec_;
-  std::string loss_;
+  LossParts losses_;  // none where the data has no labels for them
+  std::vector<Judging> judgings_;
+  size_t main_ = 0;
+  std::string note_;
   bool fixed_batch_ = false;
   std::optional<Feeding> feeding_;
   std::unique_ptr<Session> session_;
 };
 
-// The loss that goes with a model and labels of so many classes (0: they are numbers):
-// cross entropy of logits or of what the last operator makes of them, binary where the
-// model has one score for two classes; mse for numbers.
-LossSpec DefaultLoss(const Graph& graph, const std::string& output, int64_t classes);
-
-// The loss that a trainable model says it is trained with, if it does.
-std::optional<LossSpec> StoredLoss(const Model& model);
-
-// The label that such a loss passes over, if there is one.
-std::optional<int64_t> IgnoredLabel(const LossSpec& loss);
-
-// Whether such a loss judges classes, and how the scores it takes are read.
-bool JudgesClasses(const LossSpec& loss);
-Scoring ScoringOf(const LossSpec& loss);
+// The graph to evaluate a trainable model by: its inference graph, with the losses that it says
+// it is trained with (else with none), which EvaluateOptions get.
+absl::StatusOr<Graph> EvaluationGraph(const Model& model, const TrainingSpec& spec,
+                                      const Environment& environment, EvaluateOptions* options);
 
 }  // namespace onward
 

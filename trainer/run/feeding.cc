@@ -107,23 +107,23 @@ absl::Status Feeding::Match(const Dataset& data, const std::vector<NamedType>& i
             input.type.dtype == DType::kUndefined ? fields[field].dtype : input.type.dtype, shape,
             ChannelPermutation(fields[field].shape, shape)};
     routes_.push_back(std::move(r));
+    if (fields[field].is_label) label_input_ = input.name;
     used[field] = true;
     return absl::OkStatus();
   };
-  for (size_t i = 0; i < fields.size(); ++i) {
-    if (fields[i].is_label) label_field_ = static_cast<int>(i);
-  }
+  const auto labels =
+      std::find_if(fields.begin(), fields.end(), [](const FieldInfo& f) { return f.is_label; });
   for (const NamedType& input : inputs) {
     auto it = std::find_if(fields.begin(), fields.end(),
                            [&](const FieldInfo& f) { return f.name == input.name; });
     if (it != fields.end()) {
       ONWARD_RETURN_IF_ERROR(route(it - fields.begin(), input));
     } else if (input.name == label) {
-      if (label_field_ < 0) {
+      if (labels == fields.end()) {
         return absl::InvalidArgumentError(
             absl::StrCat("the data has no labels for input '", label, "'"));
       }
-      ONWARD_RETURN_IF_ERROR(route(label_field_, input));
+      ONWARD_RETURN_IF_ERROR(route(labels - fields.begin(), input));
     } else {
       open.push_back(&input);
     }

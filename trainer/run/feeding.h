@@ -17,15 +17,16 @@ class Feeding {
  public:
   // Matches fields to `inputs` by name; a single unmatched field goes to a
   // single unmatched input, and the label field to `label` ("" if the model
-  // takes no label). Examples are reshaped where the number of elements agrees,
-  // and transposed between channels first and channels last where that is what
-  // the sizes say.
+  // takes no label) where none has its name. Examples are reshaped where the number of elements
+  // agrees, and transposed between channels first and channels last where that is what the sizes
+  // say.
   static absl::StatusOr<Feeding> Create(const Dataset& data, const std::vector<NamedType>& inputs,
                                         const std::string& label);
 
   // Feeds for one batch of the data set's tensors.
   absl::StatusOr<TensorMap> Feeds(const std::vector<Tensor>& batch) const;
-  int label_field() const { return label_field_; }
+  // The input that the label field goes to; "" if it goes nowhere.
+  const std::string& label_input() const { return label_input_; }
 
  private:
   struct Route {
@@ -39,8 +40,8 @@ class Feeding {
                      const std::string& label);
 
   std::string source_;  // of the data, for messages
+  std::string label_input_;
   std::vector<Route> routes_;
-  int label_field_ = -1;
 };
 
 }  // namespace onward

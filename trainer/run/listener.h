@@ -25,9 +25,15 @@ struct RunFacts {
   int64_t steps_per_epoch = 0;
   int64_t batch = 0;
   int64_t examples = 0;
-  std::vector<std::string> class_names = {};     // by class; none: numbers, or not known
-  std::vector<ReportSetting> settings = {};      // what was chosen, in the order to be shown
-  std::vector<std::string> notes = {};           // what the user should know, in sentences
+  std::vector<std::string> class_names = {};  // by class; none: numbers, or not known
+  std::vector<ReportSetting> settings = {};   // what was chosen, in the order to be shown
+  std::vector<std::string> notes = {};        // what the user should know, in sentences
+};
+
+// One of several losses, before its weight.
+struct LossValue {
+  std::string name;  // of the scalar in the file: "loss_mask"
+  double value = kNotMeasured;
 };
 
 // After a step. Figures that there are none of are NaN (kNotMeasured).
@@ -37,6 +43,7 @@ struct StepEvent {
   int64_t examples = 0;  // in its batch
   double loss = kNotMeasured, accuracy = kNotMeasured;
   double smoothed_loss = kNotMeasured, smoothed_accuracy = kNotMeasured;
+  std::vector<LossValue> parts = {};  // where `loss` is the sum of several
   double learning_rate = kNotMeasured;
   double seconds = 0;  // since the run began
 };

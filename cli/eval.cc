@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// onward eval.
+#include <cmath>
+#include <iostream>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "cli/commands.h"
+#include "cli/compute_flags.h"
+#include "core/base/status.h"
+#include "trainer/report/jsonl.h"
+#include "trainer/report/part_figures.h"
+#include "trainer/run/class_labels.h"
+#include "trainer/run/evaluate.h"
+#include "training_info/import.h"
+#include "training_info/lower.h"
+#include "training_info/step.h"
+
+namespace onward {
+namespace {
+
+absl::Status CheckEvalFlags(const Args& args) {
+  for (const std::string& loss : args.All("loss")) {
+    ONWARD_RETURN_IF_ERROR(ParseLossTerm(loss).status());
+  }
+  return absl::OkStatus();
+}
+
+// What to evaluate: the losses asked for, else those that the file was trained with, else one
+// that goes with the labels.
+absl::StatusOr<Graph> GraphToEvaluate(const Args& args, const Model& model,
+                                      const Environment& environment, EvaluateOptions* options) {
+  for (const std::string& loss : args.All("loss")) {
+    ONWARD_ASSIGN_OR_RETURN(options->terms.emplace_back(), ParseLossTerm(loss));
+  }
+  const bool chosen = args.Has("loss") || args.Has("train-output");
+  if (!chosen && model.has_training()) {
+    ONWARD_ASSIGN_OR_RETURN(const TrainingSpec spec, ImportTraining(model, ImportMode::kBoth));
+    const bool readable = !spec.entries.empty() && spec.entries[0].readable;
+    if (readable && StoredLosses(model).has_value()) {
+      return EvaluationGraph(model, spec, environment, options);
+    }
+  }
+  options->output =
+      args.Has("train-output") ? args.String("train-output") : model.Metadata(kMetaOutput);
+  if (const auto stored = StoredLosses(model); stored.has_value() && options->terms.empty()) {
+    LossTerm first = stored->parts[0].term;
+    first.weight = 1;
+    first.outputs.clear();
+    if (first.file.empty()) options->terms.push_back(std::move(first));
+  }
+  return RunnableGraph(model, environment);
+}
+
+void PrintJson(const Model& model, const Evaluation& e) {
+  JsonWriter w;
+  w.BeginObject()
+      .Field("model", model.path())
+      .Field("examples", e.examples)
+      .Field("loss", e.loss);
+  if (!std::isnan(e.accuracy)) w.Field("accuracy", e.accuracy).Field("wrong", e.wrong_total);
+  if (!std::isnan(e.rmse)) w.Field("mae", e.mae).Field("rmse", e.rmse);
+  if (e.parts.size() > 1) WriteParts(e.parts, &w.Key("parts"));
+  std::cout << w.EndObject().text() << "\n";
+}
+
+void PrintText(const Model& model, const Evaluation& e) {
+  if (e.parts.size() > 1) {
+    std::cout << absl::StrFormat("%s: loss %.6g over %d examples\n", model.path(), e.loss,
+                                 e.examples);
+    for (const std::string& line : PartLines(e)) std::cout << "  " << line << "\n";
+  } else if (!std::isnan(e.accuracy)) {
+    std::cout << absl::StrFormat("%s: loss %.4f, accuracy %.2f %% (%d of %d right)\n", model.path(),
+                                 e.loss, 100 * e.accuracy, e.judged - e.wrong_total, e.judged);
+  } else if (!std::isnan(e.rmse)) {
+    std::cout << absl::StrFormat("%s: loss %.6g, MAE %.6g, RMSE %.6g over %d examples\n",
+                                 model.path(), e.loss, e.mae, e.rmse, e.examples);
+  } else {
+    std::cout << absl::StrFormat("%s: loss %.6g over %d examples\n", model.path(), e.loss,
+                                 e.examples);
+  }
+}
+
+absl::StatusOr<int> RunEval(const Args& args, const Environment& environment) {
+  WatchInterrupts();
+  ONWARD_ASSIGN_OR_RETURN(const Model model, ReadModel(args.Argument("MODEL")));
+  ONWARD_ASSIGN_OR_RETURN(std::shared_ptr<const Dataset> data,
+                          ParseDataSpec(args.String("data"), Split::kTest));
+  EvaluateOptions options;
+  ONWARD_ASSIGN_OR_RETURN(Graph graph, GraphToEvaluate(args, model, environment, &options));
+  options.batch = args.Int("batch");
+  options.looked_at = model.weights().PageReleaser();
+  ONWARD_ASSIGN_OR_RETURN(options.classes, StoredClasses(model));
+  ONWARD_ASSIGN_OR_RETURN(std::unique_ptr<Evaluator> evaluator,
+                          Evaluator::Create(std::move(graph), data, options, environment));
+  if (!evaluator->note().empty()) std::cerr << "note: " << evaluator->note() << "\n";
+  ONWARD_ASSIGN_OR_RETURN(const Evaluation e, evaluator->Run(nullptr, &Interrupted()));
+  if (args.Has("json")) {
+    PrintJson(model, e);
+  } else {
+    PrintText(model, e);
+  }
+  if (args.Has("at-least")) return e.accuracy >= args.Double("at-least") ? 0 : 1;
+  return 0;
+}
+
+}  // namespace
+
+Command EvalCommand() {
+  return Computing(
+      {.name = "eval",
+       .summary = "losses and accuracy (or error) over a data set",
+       .arguments = {{"MODEL", "an .onnx file"}},
+       .flags =
+           {Flag::Value("data", "SPEC", DataSpecHelp()).Names(FlagNames::kData).Required(),
+            Flag::Value("loss", "LOSS",
+                        "which losses to report, as `train` takes them; by default those that it "
+                        "was trained with, or one from the labels")
+                .Repeated(),
+            Flag::Value("train-output", "NAME",
+                        "the model output to judge; the first float one by default"),
+            Flag::Count("batch", "N", "examples at a time", 1).Default("256"),
+            Flag::Number("at-least", "A", "exit 1 if the accuracy (0 to 1) is below this", 0, 1),
+            Flag::Switch("json", "print one JSON object")},
+       .example = "onward eval model.onnx --data mnist:DIR",
+       .check = CheckEvalFlags},
+      RunEval);
+}
+
+}  // namespace onward

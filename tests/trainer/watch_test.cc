@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/run/watch.h"
+
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+#include "tests/support/paths.h"
+#include "tests/support/scratch.h"
+
+namespace onward {
+namespace {
+
+// tests/golden/make_plateau.py wrote what PyTorch does.
+TEST(Plateau, FollowsPyTorch) {
+  std::istringstream lines(FileBytes(GoldenFolder() + "/plateau.txt"));
+  int cases = 0, reductions = 0;
+  for (std::string line; std::getline(lines, line); ++cases) {
+    std::istringstream words(line);
+    std::string text, pair;
+    double base = 0;
+    words >> text >> base;
+    const auto schedule = ParseSchedule(text);
+    ASSERT_TRUE(schedule.ok()) << schedule.status();
+    Plateau plateau(*schedule, base);
+    double factor = 1;
+    for (int step = 0; words >> pair; ++step) {
+      const size_t colon = pair.find(':');
+      // As a resumed run has it.
+      Plateau again(*schedule, base);
+      ASSERT_TRUE(again.Resume(plateau.State()).ok()) << plateau.State();
+      plateau = again;
+      reductions += plateau.Observe(std::stod(pair.substr(0, colon)), &factor);
+      ASSERT_NEAR(base * factor, std::stod(pair.substr(colon + 1)), 1e-15)
+          << text << ", figure " << step;
+    }
+  }
+  EXPECT_EQ(cases, 10);
+  EXPECT_GT(reductions, 20);
+}
+
+TEST(Plateau, RefusesAStateThatIsNone) {
+  Plateau plateau(ParseSchedule("reduce_on_plateau").value(), 0.1);
+  for (const char* state : {"", "1", "1 2", "a 1 2", "1 2 3 4"}) {
+    EXPECT_FALSE(plateau.Resume(state).ok()) << state;
+  }
+}
+
+}  // namespace
+}  // namespace onward

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/report/part_figures.h"
+
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+namespace onward {
+namespace {
+
+// ", accuracy 97.10 %", ", RMSE 1.2345" or "".
+std::string Judged(const std::string& output, double accuracy, double rmse) {
+  const std::string of = output.empty() ? "" : absl::StrCat(output, " ");
+  if (!std::isnan(accuracy)) return absl::StrFormat(", %saccuracy %.2f %%", of, 100 * accuracy);
+  return std::isnan(rmse) ? "" : absl::StrFormat(", %sRMSE %.4f", of, rmse);
+}
+
+}  // namespace
+
+std::string ShortFigures(const Evaluation& e) {
+  std::string text = absl::StrFormat("loss %.4f", e.loss);
+  if (e.parts.size() < 2) return absl::StrCat(text, Judged("", e.accuracy, e.rmse));
+  for (const PartEvaluation& part : e.parts) {
+    absl::StrAppend(&text, Judged(part.output, part.accuracy, part.rmse));
+  }
+  return text;
+}
+
+std::vector<std::string> PartLines(const Evaluation& e) {
+  std::vector<std::string> lines;
+  if (e.parts.size() < 2) return lines;
+  for (const PartEvaluation& part : e.parts) {
+    std::string line = absl::StrFormat("%s: loss %.6g", part.name, part.loss);
+    if (!std::isnan(part.accuracy)) {
+      absl::StrAppendFormat(&line, ", accuracy %.2f %% (%d of %d right)", 100 * part.accuracy,
+                            part.judged - part.wrong_total, part.judged);
+    } else if (!std::isnan(part.rmse)) {
+      absl::StrAppendFormat(&line, ", MAE %.6g, RMSE %.6g", part.mae, part.rmse);
+    }
+    lines.push_back(std::move(line));
+  }
+  return lines;
+}
+
+void WriteParts(const std::vector<PartEvaluation>& parts, JsonWriter* w) {
+  w->BeginArray();
+  for (const PartEvaluation& part : parts) {
+    w->BeginObject()
+        .Field("name", part.name)
+        .Field("output", part.output)
+        .Field("loss", part.loss);
+    if (!std::isnan(part.accuracy)) {
+      w->Field("accuracy", part.accuracy).Field("wrong", part.wrong_total);
+    } else if (!std::isnan(part.rmse)) {
+      w->Field("mae", part.mae).Field("rmse", part.rmse);
+    }
+    w->EndObject();
+  }
+  w->EndArray();
+}
+
+}  // namespace onward

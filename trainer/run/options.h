@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a run is to go, and what its file says of it.
+#ifndef ONWARD_TRAINER_RUN_OPTIONS_H_
+#define ONWARD_TRAINER_RUN_OPTIONS_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/onnx_io/model.h"
+#include "trainer/report/report.h"
+#include "trainer/run/evaluate.h"
+
+namespace onward {
+
+// Metadata that a checkpoint carries beside the standard's own fields.
+inline constexpr char kMetaSteps[] = "onward.steps";
+inline constexpr char kMetaEpoch[] = "onward.data_epoch";
+inline constexpr char kMetaIndex[] = "onward.data_index";
+inline constexpr char kMetaDataSeed[] = "onward.data_seed";
+inline constexpr char kMetaBatch[] = "onward.batch";
+inline constexpr char kMetaShuffle[] = "onward.shuffle";  // 0: examples in their order
+// 1: the evaluation that this step asks for is still to be done.
+inline constexpr char kMetaEvaluationDue[] = "onward.evaluation_due";
+
+// The whole number that the metadata hold; `otherwise` where they hold none.
+int64_t MetadataInt(const Model& model, const char* key, int64_t otherwise = 0);
+
+struct TrainOptions {
+  std::string output;  // where checkpoints go
+  WriteOptions write;  // and how
+  int64_t steps = 0;   // in all, resumed ones included; 0: epochs decide
+  int64_t epochs = 1;
+  int64_t batch = 64;
+  uint64_t seed = 0;
+  bool shuffle = true;
+  // A checkpoint is written after every epoch (unless the last one was so recent that
+  // writing would take more than a twentieth of the time), after so many steps where that
+  // is above 0, and where this many seconds have passed without one.
+  int64_t save_every = 0;
+  double save_seconds = 600;
+  int64_t eval_every = 0;  // steps between evaluations; 0: after each epoch
+  // What evaluations are compared by; by default the loss, or the accuracy where the schedule
+  // looks for a maximum.
+  std::optional<Metric> metric;
+  bool resumed = false;    // goes on where the model's metadata say it stopped
+  std::vector<ReportSetting> settings;  // RunFacts
+};
+
+// How many batches an epoch over so many examples has, and how many steps the run.
+int64_t StepsPerEpoch(const TrainOptions& options, int64_t examples);
+int64_t PlannedSteps(const TrainOptions& options, int64_t examples);
+
+}  // namespace onward
+
+#endif  // ONWARD_TRAINER_RUN_OPTIONS_H_

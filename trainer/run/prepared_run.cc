@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/run/prepared_run.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/status.h"
+#include "trainer/run/class_labels.h"
+#include "training_info/lower.h"
+
+namespace onward {
+namespace {
+
+// A file written elsewhere does not say what its loss is: the one float output of the
+// algorithm that is a single number, if there is just one.
+std::string FindLoss(const Graph& graph) {
+  std::string found;
+  for (const NamedType& out : graph.outputs) {
+    const bool single = out.type.rank() == 0 || (out.type.rank() == 1 && out.type.dims[0].value == 1);
+    if (!single || !IsFloating(out.type.dtype)) continue;
+    if (!found.empty()) return "";
+    found = out.name;
+  }
+  return found;
+}
+
+class Preparer {
+ public:
+  Preparer(TrainingModel* model, const TrainOptions& options) : model_(model), options_(options) {}
+
+  absl::StatusOr<PreparedRun> Run(std::shared_ptr<const Dataset> data,
+                                  std::shared_ptr<const Dataset> eval, int wrong_examples) {
+    FindLosses(*data);
+    const std::string label = LabelInput();
+    ONWARD_ASSIGN_OR_RETURN(
+        p_.feeding, Feeding::Create(*data, model_->StepInputs(-1, p_.wanted), label));
+    ONWARD_RETURN_IF_ERROR(AlignLabels(&data));
+    ONWARD_RETURN_IF_ERROR(OpenSource(data));
+    if (eval != nullptr) {
+      ONWARD_RETURN_IF_ERROR(PrepareEvaluation(std::move(eval), wrong_examples));
+    }
+    ONWARD_RETURN_IF_ERROR(PrepareWatch());
+    GatherFacts(*data);
+    return std::move(p_);
+  }
+
+ private:
+  const Model& file() const { return model_->model(); }
+  const Graph& lowered() const { return model_->lowered(0); }
+
+  void FindLosses(const Dataset& data) {
+    if (std::optional<LossParts> stored = StoredLosses(file())) {
+      p_.losses = *std::move(stored);
+    } else {
+      FindForeignLoss(data);
+    }
+    for (size_t i = 0; i < p_.losses.parts.size(); ++i) {
+      Judging judging = JudgingOf(p_.losses.parts[i], lowered());
+      if (i > 0 && !(judging.by == JudgedBy::kClasses && p_.judging.by != JudgedBy::kClasses)) {
+        continue;
+      }
+      p_.judging = std::move(judging);
+      main_ = i;
+    }
+    Want(p_.losses.sum);
+    Want(p_.judging.output);
+    for (const LossPart& part : p_.losses.parts) Want(part.value);
+    Want(kRateOutput);
+  }
+
+  // The metadata tell names, if anything, but not which loss it is.
+  void FindForeignLoss(const Dataset& data) {
+    p_.losses.sum = file().Metadata(kMetaLoss);
+    if (p_.losses.sum.empty()) p_.losses.sum = FindLoss(lowered());
+    const std::string output = file().Metadata(kMetaOutput), label = file().Metadata(kMetaLabel);
+    std::string trained = file().Metadata(kMetaTrainOutput);
+    if (trained.empty()) trained = output;
+    if (p_.losses.sum.empty() || trained.empty() || label.empty()) return;
+    LossPart part{.term = {.spec = DefaultLoss(lowered(), trained, data), .outputs = {output}},
+                  .value = p_.losses.sum,
+                  .compared = {trained},
+                  .labels = {label}};
+    p_.losses.parts.push_back(std::move(part));
+  }
+
+  void Want(const std::string& value) {
+    const bool listed = std::find(p_.wanted.begin(), p_.wanted.end(), value) != p_.wanted.end();
+    if (!listed && !value.empty() && lowered().IsOutput(value)) p_.wanted.push_back(value);
+  }
+
+  // What takes the labels of the data set where no field has its name.
+  std::string LabelInput() const {
+    if (const std::string label = file().Metadata(kMetaLabel); !label.empty()) return label;
+    // Of a file written elsewhere: what is there for training alone, if it is one input.
+    std::string found;
+    for (const NamedType& in : model_->StepInputs()) {
+      if (model_->spec().inference.IsInput(in.name)) continue;
+      if (!found.empty()) return "";
+      found = in.name;
+    }
+    return found;
+  }
+
+  // Labels get the numbers of the model's outputs.
+  absl::Status AlignLabels(std::shared_ptr<const Dataset>* data) {
+    ONWARD_ASSIGN_OR_RETURN(p_.classes, StoredClasses(file()));
+    const Judging& judging = p_.judging;
+    p_.data_classes = judging.label == p_.feeding->label_input() ? (*data)->classes() : 0;
+    if (judging.by != JudgedBy::kClasses || judging.label != p_.feeding->label_input()) {
+      return absl::OkStatus();
+    }
+    ONWARD_ASSIGN_OR_RETURN(
+        AlignedData aligned,
+        AlignClasses(*data,
+                     {.names = p_.classes,
+                      .output = p_.losses.parts[main_].term.outputs[0],
+                      .outputs = OutputClasses(lowered().TypeOf(judging.output), judging.scoring),
+                      .ignored = judging.ignored,
+                      .takes_names = !options_.resumed}));
+    *data = std::move(aligned.data);
+    p_.classes = std::move(aligned.names);
+    p_.data_classes = (*data)->classes();
+    if (!aligned.note.empty()) p_.facts.notes.push_back(std::move(aligned.note));
+    return absl::OkStatus();
+  }
+
+  absl::Status OpenSource(std::shared_ptr<const Dataset> data) {
+    const BatchOptions batches{options_.batch, options_.shuffle, options_.seed, true};
+    ONWARD_ASSIGN_OR_RETURN(BatchSource source, BatchSource::Create(std::move(data), batches));
+    p_.source.emplace(std::move(source));
+    if (!options_.resumed) return absl::OkStatus();
+    p_.facts.first_step = MetadataInt(file(), kMetaSteps);
+    return p_.source->SetPosition({MetadataInt(file(), kMetaEpoch), MetadataInt(file(), kMetaIndex)});
+  }
+
+  absl::Status PrepareEvaluation(std::shared_ptr<const Dataset> eval, int wrong_examples) {
+    EvaluateOptions options;
+    ONWARD_ASSIGN_OR_RETURN(
+        Graph graph, EvaluationGraph(file(), model_->spec(), model_->environment(), &options));
+    options.looked_at = file().weights().PageReleaser();
+    options.classes = p_.classes;
+    for (const auto& [name, tensor] : model_->variables()) options.variables.insert(name);
+    options.wrong_examples = wrong_examples;
+    p_.facts.class_names = p_.classes.empty() ? eval->class_names() : p_.classes;
+    ONWARD_ASSIGN_OR_RETURN(p_.evaluator, Evaluator::Create(std::move(graph), std::move(eval),
+                                                            options, model_->environment()));
+    if (!p_.evaluator->note().empty()) p_.facts.notes.push_back(p_.evaluator->note());
+    return absl::OkStatus();
+  }
+
+  // What evaluations decide.
+  absl::Status PrepareWatch() {
+    const absl::StatusOr<RateRecipe> rate = StoredRate(file());
+    const bool reduces = rate.ok() && rate->schedule.name == kReduceOnPlateau;
+    const bool seeks_maximum = reduces && OptionOf(rate->schedule, "mode") != 0;
+    p_.metric = options_.metric.value_or(seeks_maximum ? Metric::kAccuracy : Metric::kLoss);
+    if (p_.evaluator != nullptr) {
+      ONWARD_RETURN_IF_ERROR(p_.evaluator->CheckMeasures(p_.metric));
+    }
+    if (!reduces) return absl::OkStatus();
+    if (p_.evaluator == nullptr) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("schedule '", kReduceOnPlateau, "' goes by evaluations: give --eval"));
+    }
+    if (HigherIsBetter(p_.metric) != seeks_maximum) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "schedule '", kReduceOnPlateau, "' with mode=", seeks_maximum ? "max" : "min",
+          " does not go with the ", MetricName(p_.metric), ", which gets better as it gets ",
+          seeks_maximum ? "smaller" : "larger"));
+    }
+    if (!HasRateFactor(*model_)) {
+      return absl::InvalidArgumentError(absl::StrCat("the schedule is '", kReduceOnPlateau,
+                                                     "', but there is no variable '", kRateFactor,
+                                                     "'; make the model trainable again"));
+    }
+    p_.plateau.emplace(rate->schedule, rate->optimizer.lr());
+    const std::string state = options_.resumed ? file().Metadata(kMetaPlateau) : "";
+    return state.empty() ? absl::OkStatus() : p_.plateau->Resume(state);
+  }
+
+  void GatherFacts(const Dataset& data) {
+    RunFacts& facts = p_.facts;
+    facts.model = file().path();
+    facts.output = options_.output;
+    facts.resumed = options_.resumed;
+    facts.steps_per_epoch = p_.source->batches_per_epoch();
+    facts.total_steps = PlannedSteps(options_, data.size());
+    facts.batch = options_.batch;
+    facts.examples = data.size();
+    facts.settings = options_.settings;
+  }
+
+  TrainingModel* model_;
+  const TrainOptions& options_;
+  PreparedRun p_;
+  size_t main_ = 0;
+};
+
+}  // namespace
+
+absl::StatusOr<PreparedRun> PrepareRun(TrainingModel* model, std::shared_ptr<const Dataset> data,
+                                    std::shared_ptr<const Dataset> eval, int wrong_examples,
+                                    const TrainOptions& options) {
+  return Preparer(model, options).Run(std::move(data), std::move(eval), wrong_examples);
+}
+
+}  // namespace onward

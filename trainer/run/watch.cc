@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/run/watch.h"
+
+#include <limits>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "core/base/spec.h"
+
+namespace onward {
+
+double Plateau::Start() const {
+  const double infinity = std::numeric_limits<double>::infinity();
+  return Maximizes() ? -infinity : infinity;
+}
+
+absl::Status Plateau::Resume(const std::string& state) {
+  const std::vector<std::string> parts = absl::StrSplit(state, ' ');
+  if (parts.size() == 3 && absl::SimpleAtod(parts[0], &best_) &&
+      absl::SimpleAtoi(parts[1], &bad_) && absl::SimpleAtoi(parts[2], &cooldown_)) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("metadata ", kMetaPlateau, " is '", state, "', expected BEST BAD COOLDOWN"));
+}
+
+std::string Plateau::State() const {
+  return absl::StrCat(ExactText(best_), " ", bad_, " ", cooldown_);
+}
+
+bool Plateau::IsBetter(double value) const {
+  const double threshold = OptionOf(schedule_, "threshold");
+  const bool relative = OptionOf(schedule_, "threshold_mode") == 0;
+  if (Maximizes()) return value > (relative ? best_ * (1 + threshold) : best_ + threshold);
+  return value < (relative ? best_ * (1 - threshold) : best_ - threshold);
+}
+
+bool Plateau::Observe(double value, double* factor) {
+  if (IsBetter(value)) {
+    best_ = value;
+    bad_ = 0;
+  } else {
+    ++bad_;
+  }
+  if (cooldown_ > 0) {
+    --cooldown_;
+    bad_ = 0;
+  }
+  if (bad_ <= static_cast<int64_t>(OptionOf(schedule_, "patience"))) return false;
+  cooldown_ = static_cast<int64_t>(OptionOf(schedule_, "cooldown"));
+  bad_ = 0;
+  const double rate = base_rate_ * *factor, lowest = OptionOf(schedule_, "min_lr");
+  double reduced = *factor * OptionOf(schedule_, "factor");
+  if (base_rate_ * reduced < lowest) reduced = lowest / base_rate_;
+  if (!(rate - base_rate_ * reduced > OptionOf(schedule_, "eps"))) return false;
+  *factor = reduced;
+  return true;
+}
+
+}  // namespace onward

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// What evaluations decide: whether the rate is reduced.
+#ifndef ONWARD_TRAINER_RUN_WATCH_H_
+#define ONWARD_TRAINER_RUN_WATCH_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "optimizers/schedule.h"
+
+namespace onward {
+
+// Metadata: the best value so far, and what else it takes to go on.
+inline constexpr char kMetaPlateau[] = "onward.plateau";
+
+// Reduces a rate where evaluations stop becoming better, exactly as PyTorch's ReduceLROnPlateau:
+// its options, and the rate is base_rate times a factor.
+class Plateau {
+ public:
+  Plateau(const ScheduleSpec& schedule, double base_rate)
+      : schedule_(schedule), base_rate_(base_rate) {
+    best_ = Start();
+  }
+
+  // Goes on where `state` was written; an error if it was not.
+  absl::Status Resume(const std::string& state);
+  std::string State() const;
+
+  // After an evaluation. Whether the factor was reduced.
+  bool Observe(double value, double* factor);
+
+ private:
+  bool Maximizes() const { return OptionOf(schedule_, "mode") != 0; }
+  double Start() const;
+  bool IsBetter(double value) const;
+
+  ScheduleSpec schedule_;
+  double base_rate_;
+  double best_;
+  int64_t bad_ = 0, cooldown_ = 0;
+};
+
+}  // namespace onward
+
+#endif  // ONWARD_TRAINER_RUN_WATCH_H_
