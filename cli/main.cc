@@ -40,7 +40,7 @@ int main(int argc, char** argv) {
                    onward::TrainCommand(), onward::EvalCommand(), onward::ExportCommand(),
                    onward::GradientCommand(), onward::CompareCommand(), onward::BenchCommand(),
                    onward::OpsCommand(), onward::LossesCommand(), onward::OptimizersCommand(),
-                   onward::SchedulesCommand()}};
+                   onward::SchedulesCommand(), onward::InitializersCommand()}};
   const std::vector<std::string> words(argv + 1, argv + argc);
   return onward::RunProgram(program, words, std::cout, std::cerr);
 }

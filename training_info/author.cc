@@ -86,14 +86,14 @@ class Author {
     ONWARD_RETURN_IF_ERROR(ResolveOutputs());
     rewritten_ |= weights_.Prepare(outputs_, &graph_);
     if (options_.head_classes > 0) {
-      ONWARD_ASSIGN_OR_RETURN(std::vector<std::string> replaced,
-                              ReplaceHead(&graph_, output_, options_.head_classes, options_.seed));
-      Note(absl::StrCat("replaced the classifier (", absl::StrJoin(replaced, ", "),
-                        ") by one with ", options_.head_classes, " classes"));
+      ONWARD_ASSIGN_OR_RETURN(drawn_, ReplaceHead(&graph_, output_, options_.head_classes));
+      Note(absl::StrCat("replaced the classifier (", absl::StrJoin(drawn_, ", "), ") by one with ",
+                        options_.head_classes, " classes"));
       rewritten_ = true;
     }
-    if (rewritten_) DropInitializersFromInputs();
-    return InferTypes(&graph_, environment_.operators());
+    if (rewritten_) DropInitializersFromInputs(&graph_);
+    ONWARD_RETURN_IF_ERROR(InferTypes(&graph_, environment_.operators()));
+    return DrawWeights(drawn_, options_.init, options_.seed, environment_, &graph_);
   }
 
   // What is compared with labels.
@@ -126,11 +126,6 @@ class Author {
       rewritten_ = true;
     }
     return absl::OkStatus();
-  }
-
-  void DropInitializersFromInputs() {
-    std::erase_if(graph_.inputs,
-                  [&](const NamedType& in) { return graph_.initializers.contains(in.name); });
   }
 
   absl::Status BuildAlgorithm() {
@@ -286,8 +281,8 @@ class Author {
       ONWARD_ASSIGN_OR_RETURN(Function function, FileFunction(environment_.functions(), node));
       algorithm.functions.emplace(key, std::make_shared<Function>(std::move(function)));
     }
-    AddInitialization(graph_, trained_, states_, &entry_);
-    return absl::OkStatus();
+    return AddInitialization(graph_, trained_, states_, options_.init, environment_.operators(),
+                             &entry_);
   }
 
   absl::StatusOr<AuthorResult> Assemble() {
@@ -323,6 +318,7 @@ class Author {
   std::vector<ResolvedLoss> losses_;
   std::string output_, loss_, rate_;
   std::vector<std::string> outputs_, train_outputs_, parts_, labels_, trained_, notes_;
+  std::vector<std::string> drawn_;  // weights that are new, and wait for their numbers
   WeightChoice weights_;
   std::vector<std::pair<std::string, Tensor>> states_;
   TrainingEntry entry_;

@@ -15,6 +15,7 @@
 #include "losses/loss.h"
 #include "optimizers/optimizer.h"
 #include "optimizers/schedule.h"
+#include "training_info/initializers/initializer.h"
 #include "training_info/recipe.h"
 #include "training_info/weights/choice.h"
 
@@ -52,6 +53,7 @@ struct AuthorOptions {
   std::vector<std::string> more_labels;  // of further losses; else label_OUTPUT
   std::string output;                    // the output to train; empty: DefaultOutput
   bool free_batch = false;               // make a fixed batch size variable
+  InitSpec init;                         // what initialization draws, and a new head
   uint64_t seed = 0;                     // of new weights
 };
 

@@ -21,12 +21,13 @@ struct AuthorOptions {
   // In the place of `loss`: a weighted sum, "cross_entropy@logits" and "0.1*l1@mask", each at
   // its outputs, or ONNX files: "my_loss.onnx".
   std::vector<std::string> losses;
-  std::string optimizer = "adamw";       // "adamw:lr=1e-3,weight_decay=0.01", "my_optimizer.onnx"
-  std::string schedule = "constant";     // "cosine:warmup=100,total=1000"
-  std::vector<std::string> train;        // patterns ('*', '?') of names; none: all weights
-  std::vector<std::string> freeze;       // patterns of names that stay as they are
-  std::vector<std::string> groups;       // "head.*:lr=10x,weight_decay=0"; the first that matches
-  std::vector<std::string> no_decay;     // patterns without weight decay; "norm": normalisations
+  std::string optimizer = "adamw";    // "adamw:lr=1e-3,weight_decay=0.01", "my_optimizer.onnx"
+  std::string schedule = "constant";  // "cosine:warmup=100,total=1000"
+  std::vector<std::string> train;     // patterns ('*', '?') of names; none: all weights
+  std::vector<std::string> freeze;    // patterns of names that stay as they are
+  std::vector<std::string> groups;    // "head.*:lr=10x,weight_decay=0"; the first that matches
+  std::vector<std::string> no_decay;  // patterns without weight decay; "norm": normalisations
+  std::string init = "default";          // what Initialize draws, and a new head: "kaiming_normal"
   bool freeze_statistics = false;        // of BatchNormalization: used, not learned
   double clip_norm = 0;                  // bound on the gradients' global norm; 0: none
   double clip_value = 0;                 // bound on each element of a gradient; 0: none
