@@ -63,6 +63,11 @@ std::vector<Flag> AuthorFlags() {
       Flag::Value("no-decay", "PATTERN",
                   "no weight decay for these; norm: for the weights of normalisations")
           .Repeated(),
+      Flag::Value("lora", "PATTERN:OPTIONS",
+                  "train low-rank adapters beside these weights of MatMul, Gemm and Conv, also "
+                  "quantized ones, and nothing else but what --train names, as in "
+                  "'attention.*:rank=8,alpha=16,dropout=0.1'")
+          .Repeated(),
       Flag::Value("init", "INIT",
                   absl::StrCat("how --initialize and --head draw matrices: ",
                                absl::StrJoin(InitNames(), ", "),
@@ -107,6 +112,9 @@ absl::Status ReadAuthorFlags(const Args& args, AuthorOptions* options) {
     ONWARD_ASSIGN_OR_RETURN(options->groups.emplace_back(), ParseGroup(group));
   }
   options->no_decay = args.All("no-decay");
+  for (const std::string& lora : args.All("lora")) {
+    ONWARD_ASSIGN_OR_RETURN(options->lora.emplace_back(), ParseLora(lora));
+  }
   ONWARD_ASSIGN_OR_RETURN(options->init, ParseInit(args.String("init")));
   options->freeze_statistics = args.Has("freeze-statistics");
   if (args.Has("clip-norm")) options->clip_norm = args.Double("clip-norm");

@@ -15,6 +15,7 @@
 #include "core/graph/inline.h"
 #include "core/graph/rename.h"
 #include "core/graph/verify.h"
+#include "training_info/adapters/insert.h"
 #include "training_info/author_loss.h"
 #include "training_info/author_update.h"
 #include "training_info/export.h"
@@ -91,9 +92,33 @@ class Author {
                         options_.head_classes, " classes"));
       rewritten_ = true;
     }
+    if (!options_.lora.empty()) ONWARD_RETURN_IF_ERROR(AddLora());
     if (rewritten_) DropInitializersFromInputs(&graph_);
     ONWARD_RETURN_IF_ERROR(InferTypes(&graph_, environment_.operators()));
     return DrawWeights(drawn_, options_.init, options_.seed, environment_, &graph_);
+  }
+
+  // Adapters learn, and a new head; all else is as it was, statistics included.
+  absl::Status AddLora() {
+    ONWARD_RETURN_IF_ERROR(InferTypes(&graph_, environment_.operators()));
+    const std::set<std::string> head(drawn_.begin(), drawn_.end());
+    ONWARD_ASSIGN_OR_RETURN(AddedAdapters added,
+                            AddAdapters(options_.lora, weights_, outputs_, head, &graph_));
+    for (const std::string& note : added.notes) Note(note);
+    drawn_.insert(drawn_.end(), added.drawn.begin(), added.drawn.end());
+    std::set<std::string> learning = head;
+    int64_t parameters = 0;
+    for (const Adapter& adapter : added.adapters) {
+      for (const std::string& name : {adapter.a, adapter.b}) {
+        learning.insert(name);
+        parameters += graph_.initializers.at(name).elements();
+      }
+    }
+    Note(absl::StrCat("adapters: ", added.adapters.size(), ", parameters of them: ", parameters,
+                      "; the weights they stand beside stay as they are"));
+    weights_.TrainOnly(std::move(learning), std::move(added.bases));
+    rewritten_ = true;
+    return absl::OkStatus();
   }
 
   // What is compared with labels.
@@ -163,7 +188,8 @@ class Author {
   // The forward pass that is trained, and its loss.
   absl::Status AddLoss(Graph* graph) {
     Graph& work = *graph;
-    const TrainingModes modes = {.freeze_statistics = options_.freeze_statistics};
+    const TrainingModes modes = {.freeze_statistics =
+                                     options_.freeze_statistics || !options_.lora.empty()};
     Renaming trained;
     if (NeedsTrainingForward(graph_, outputs_, modes)) {
       TrainingForward forward = CopyForward(graph_, outputs_, modes);

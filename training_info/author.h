@@ -15,6 +15,7 @@
 #include "losses/loss.h"
 #include "optimizers/optimizer.h"
 #include "optimizers/schedule.h"
+#include "training_info/adapters/adapter.h"
 #include "training_info/initializers/initializer.h"
 #include "training_info/recipe.h"
 #include "training_info/weights/choice.h"
@@ -44,6 +45,9 @@ struct AuthorOptions {
   // 0 in any group; "norm" means those of normalisations.
   std::vector<ParameterGroup> groups;
   std::vector<std::string> no_decay;
+  // Low-rank adapters: they learn in the place of the weights that a pattern means, and nothing
+  // else does but what `train` names and a new head. Statistics are frozen then.
+  std::vector<LoraSpec> lora;
   bool freeze_statistics = false;  // of BatchNormalization: used, not learned
   // In this order; 0: no such clipping.
   double clip_adaptive = 0, clip_value = 0, clip_norm = 0;
