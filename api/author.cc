@@ -22,6 +22,10 @@ absl::StatusOr<onward::AuthorOptions> Parsed(const AuthorOptions& options) {
     ONWARD_ASSIGN_OR_RETURN(out.groups.emplace_back(), ParseGroup(group));
   }
   out.no_decay = options.no_decay;
+  for (const std::string& lora : options.lora) {
+    ONWARD_ASSIGN_OR_RETURN(out.lora.emplace_back(), ParseLora(lora));
+  }
+  ONWARD_ASSIGN_OR_RETURN(out.init, ParseInit(options.init));
   out.freeze_statistics = options.freeze_statistics;
   ONWARD_ASSIGN_OR_RETURN(out.schedule, ParseSchedule(options.schedule));
   out.train = options.train;

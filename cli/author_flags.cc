@@ -63,6 +63,17 @@ std::vector<Flag> AuthorFlags() {
       Flag::Value("no-decay", "PATTERN",
                   "no weight decay for these; norm: for the weights of normalisations")
           .Repeated(),
+      Flag::Value("lora", "PATTERN:OPTIONS",
+                  "train low-rank adapters beside these weights of MatMul, Gemm and Conv, also "
+                  "quantized ones, and nothing else but what --train names, as in "
+                  "'attention.*:rank=8,alpha=16,dropout=0.1'")
+          .Repeated(),
+      Flag::Value("init", "INIT",
+                  absl::StrCat("how --initialize and --head draw matrices: ",
+                               absl::StrJoin(InitNames(), ", "),
+                               ", as in kaiming_normal:mode=fan_out (`onward initializers` tells "
+                               "more)"))
+          .Default("default"),
       Flag::Switch("freeze-statistics",
                    "BatchNormalization uses its running statistics and keeps them"),
       Flag::Number("clip-norm", "X", "scale gradients down to this global norm", 0, 1e30),
@@ -101,6 +112,10 @@ absl::Status ReadAuthorFlags(const Args& args, AuthorOptions* options) {
     ONWARD_ASSIGN_OR_RETURN(options->groups.emplace_back(), ParseGroup(group));
   }
   options->no_decay = args.All("no-decay");
+  for (const std::string& lora : args.All("lora")) {
+    ONWARD_ASSIGN_OR_RETURN(options->lora.emplace_back(), ParseLora(lora));
+  }
+  ONWARD_ASSIGN_OR_RETURN(options->init, ParseInit(args.String("init")));
   options->freeze_statistics = args.Has("freeze-statistics");
   if (args.Has("clip-norm")) options->clip_norm = args.Double("clip-norm");
   if (args.Has("clip-value")) options->clip_value = args.Double("clip-value");

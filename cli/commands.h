@@ -25,6 +25,7 @@ Command OpsCommand();
 Command LossesCommand();
 Command OptimizersCommand();
 Command SchedulesCommand();
+Command InitializersCommand();
 
 // Set by Ctrl-C (SIGINT, SIGTERM) and by a terminal that closes (SIGHUP) once
 // WatchInterrupts was called; a second Ctrl-C ends the process at once.

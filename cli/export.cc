@@ -6,12 +6,14 @@
 #include <iostream>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "cli/commands.h"
 #include "cli/compute_flags.h"
 #include "cli/write_checked.h"
 #include "core/base/status.h"
 #include "core/graph/verify.h"
 #include "core/onnx_io/model.h"
+#include "training_info/adapters/files.h"
 #include "training_info/combine.h"
 #include "training_info/import.h"
 #include "training_info/lower.h"
@@ -48,33 +50,105 @@ absl::StatusOr<Model> PortableStep(const Model& model, const Environment& enviro
   return InferenceOnly(RebuildLike(model, graph, std::max(model.ir_version(), kWrittenIr)));
 }
 
+void Note(const std::string& text) { std::cerr << "note: " << text << "\n"; }
+
+absl::StatusOr<Model> Like(const Args& args, const Model& model, const Environment& environment) {
+  ONWARD_ASSIGN_OR_RETURN(Model original, ReadModel(args.String("like")));
+  ONWARD_ASSIGN_OR_RETURN(Model out, ExportLike(model, original, environment));
+  Model as_inference = out;
+  ONWARD_ASSIGN_OR_RETURN(const ModeChange change, ToInferenceMode(&as_inference));
+  if (change.any()) {
+    Note(absl::StrCat("'", original.path(), "' is in training mode (", change.ToString(),
+                      ") and stays so; without --like inference mode is written"));
+  }
+  return out;
+}
+
+absl::StatusOr<Model> Plain(const Model& model) {
+  ONWARD_ASSIGN_OR_RETURN(PlainModel plain, ExportPlain(model));
+  if (plain.change.any()) {
+    Note(absl::StrCat("'", model.path(), "' is in training mode (", plain.change.ToString(),
+                      "); inference mode is written"));
+  }
+  return std::move(plain.model);
+}
+
+// What --merge says of adapters: into the weights, or left as nodes.
+absl::StatusOr<Model> Merge(const Args& args, const Model& model, const Environment& environment) {
+  const std::string how = args.String("merge");
+  if (how == "none") return model;
+  ONWARD_ASSIGN_OR_RETURN(
+      MergedModel done,
+      WithAdaptersMerged(model, how == "auto" ? MergeMode::kFloat : MergeMode::kDequantize,
+                         environment));
+  if (!done.merged.merged.empty())
+    Note(absl::StrCat("adapters merged into their weights: ", done.merged.merged.size()));
+  if (!done.merged.kept.empty()) {
+    Note(absl::StrCat(
+        "adapters kept as nodes, because their weights are quantized: ", done.merged.kept.size(),
+        " (", done.merged.kept.front(), done.merged.kept.size() > 1 ? ", ..." : "",
+        "); --merge dequantize makes these weights float"));
+  }
+  return std::move(done.model);
+}
+
+// The adapters to a file, and the model without them.
+absl::StatusOr<Model> TakeApart(const Args& args, const Model& model,
+                                const Environment& environment) {
+  ONWARD_ASSIGN_OR_RETURN(const Model adapters, AdaptersApart(model));
+  ONWARD_RETURN_IF_ERROR(WriteModel(adapters, args.String("adapters"), ReadWriteFlags(args)));
+  std::cout << args.String("adapters") << ": written\n";
+  ONWARD_ASSIGN_OR_RETURN(const Model plain, Plain(model));
+  ONWARD_ASSIGN_OR_RETURN(MergedModel base,
+                          WithAdaptersMerged(plain, MergeMode::kDrop, environment));
+  return std::move(base.model);
+}
+
+absl::StatusOr<Model> Exported(const Args& args, Model model, const Environment& environment) {
+  if (args.Has("portable-step")) return PortableStep(model, environment);
+  if (args.Has("adapters")) return TakeApart(args, model, environment);
+  if (args.Has("apply")) {
+    ONWARD_ASSIGN_OR_RETURN(const Model adapters, ReadModel(args.String("apply")));
+    ONWARD_ASSIGN_OR_RETURN(const Model plain, Plain(model));
+    ONWARD_ASSIGN_OR_RETURN(AppliedModel applied, WithAdapters(plain, adapters, environment));
+    for (const std::string& note : applied.notes) Note(note);
+    model = std::move(applied.model);
+  }
+  if (args.Has("like")) return Like(args, model, environment);
+  ONWARD_ASSIGN_OR_RETURN(const Model plain, Plain(model));
+  return Merge(args, plain, environment);
+}
+
 absl::StatusOr<int> RunExport(const Args& args, const Environment& environment) {
   ONWARD_ASSIGN_OR_RETURN(Model model, ReadModel(args.Argument("MODEL")));
   WarnOfTraining(model);
-  Model out;
-  if (args.Has("portable-step")) {
-    ONWARD_ASSIGN_OR_RETURN(out, PortableStep(model, environment));
-  } else if (args.Has("like")) {
-    ONWARD_ASSIGN_OR_RETURN(Model original, ReadModel(args.String("like")));
-    ONWARD_ASSIGN_OR_RETURN(out, ExportLike(model, original, environment));
-    Model as_inference = out;
-    ONWARD_ASSIGN_OR_RETURN(const ModeChange change, ToInferenceMode(&as_inference));
-    if (change.any()) {
-      std::cerr << "note: '" << original.path() << "' is in training mode (" << change.ToString()
-                << ") and stays so; without --like inference mode is written\n";
-    }
-  } else {
-    ONWARD_ASSIGN_OR_RETURN(PlainModel plain, ExportPlain(model));
-    if (plain.change.any()) {
-      std::cerr << "note: '" << model.path() << "' is in training mode (" << plain.change.ToString()
-                << "); inference mode is written\n";
-    }
-    out = std::move(plain.model);
-  }
+  ONWARD_ASSIGN_OR_RETURN(const Model out, Exported(args, std::move(model), environment));
+  if (!args.Has("output")) return 0;
   ONWARD_RETURN_IF_ERROR(
       WriteChecked(out, args.String("output"), ReadWriteFlags(args), environment));
   std::cout << args.String("output") << ": written\n";
   return 0;
+}
+
+absl::Status CheckExportFlags(const Args& args) {
+  if (!args.Has("output") && !args.Has("adapters")) {
+    return absl::InvalidArgumentError("-o OUT says where to write");
+  }
+  // What each of these writes is another thing.
+  std::vector<std::string> given;
+  for (const char* flag : {"portable-step", "adapters", "apply"}) {
+    if (args.Has(flag)) given.push_back(absl::StrCat("--", flag));
+  }
+  if (args.Has("like") && !args.Has("apply")) given.push_back("--like");
+  if (args.Has("merge") && !args.Has("apply")) given.push_back("--merge");
+  if (given.size() > 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(absl::StrJoin(given, " and "), " do not go together: choose one"));
+  }
+  if (args.Has("like") && args.Has("merge")) {
+    return absl::InvalidArgumentError("--like merges adapters: leave --merge out");
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -83,19 +157,30 @@ Command ExportCommand() {
   return InEnvironment(
       {.name = "export",
        .summary = "writes the plain inference model with the trained weights",
-       .arguments = {{"MODEL", "a trained model"}},
-       .flags = {Flag::Value("output", "OUT", "the file to write")
-                     .Short('o')
-                     .Names(FlagNames::kResult)
-                     .Required(),
-                 OverwriteFlag(), ExternalDataFlag(),
-                 Flag::Value(
-                     "like", "ORIGINAL",
-                     "put the weights into a copy of this file (its opset, names and bytes kept)")
-                     .Names(FlagNames::kModel),
-                 Flag::Switch("portable-step",
-                              "write the training step as plain ONNX operators instead")},
-       .example = "onward export trained.onnx -o model.onnx --like original.onnx"},
+       .arguments = {{"MODEL", "a trained model; with --apply one to put adapters on"}},
+       .flags =
+           {Flag::Value("output", "OUT", "the file to write").Short('o').Names(FlagNames::kResult),
+            OverwriteFlag(), ExternalDataFlag(),
+            Flag::Value(
+                "like", "ORIGINAL",
+                "put the weights into a copy of this file (its opset, names and bytes kept)")
+                .Names(FlagNames::kModel),
+            Flag::Choice("merge", {"auto", "dequantize", "none"},
+                         "what becomes of adapters (LoRA): into the weights where these are "
+                         "float; into quantized ones too, as float; left as nodes")
+                .Default("auto"),
+            Flag::Value("adapters", "FILE",
+                        "write the adapters alone, an ONNX file without nodes; OUT, if given, "
+                        "is the model without them")
+                .Names(FlagNames::kResult),
+            Flag::Value("apply", "FILE", "put these adapters on MODEL, then merge")
+                .Names(FlagNames::kModel),
+            Flag::Switch("portable-step",
+                         "write the training step as plain ONNX operators instead")},
+       .example = "onward export trained.onnx -o model.onnx --like original.onnx\n"
+                  "onward export trained.onnx --adapters adapters.onnx\n"
+                  "onward export original.onnx --apply adapters.onnx -o model.onnx",
+       .check = CheckExportFlags},
       RunExport);
 }
 

@@ -14,6 +14,7 @@
 #include "cli/author_flags.h"
 #include "cli/commands.h"
 #include "cli/compute_flags.h"
+#include "cli/inspect_adapters.h"
 #include "cli/inspect_gradients.h"
 #include "core/base/status.h"
 #include "core/graph/infer.h"
@@ -45,6 +46,7 @@ struct Facts {
   std::vector<std::string> classes;  // what the file calls its classes, if it does
   std::string blocked;               // why gradients cannot be derived; "" if they can
   RunFacts run;
+  AdapterFacts adapters;
   GradientReport gradients;
 };
 
@@ -126,6 +128,7 @@ absl::StatusOr<Facts> Gather(const Args& args, const Model& model, const Environ
     }
   }
   facts.run = GatherRunFacts(*canonical, environment);
+  facts.adapters = GatherAdapterFacts(facts.spec, *canonical);
   if (facts.blocked.empty() && (!facts.trainable.empty() || NamesTraining(args))) {
     auto report = Report(args, model, facts, *canonical, environment);
     if (report.ok()) facts.gradients = *std::move(report);
@@ -200,6 +203,7 @@ void PrintText(const Model& model, const Facts& f) {
   for (const auto& [op, n] : f.operators) std::cout << absl::StrFormat("  %5d x %s\n", n, op);
   if (!f.classes.empty()) std::cout << "classes: " << absl::StrJoin(f.classes, ", ") << "\n";
   PrintTraining(model, f.spec);
+  PrintAdapterFacts(f.adapters);
   std::cout << "would train: " << f.trainable.size() << " initializers\n";
   PrintDecisions(f, true);
   if (f.decisions.size() > f.trainable.size()) {
@@ -259,6 +263,7 @@ void PrintJson(const Model& model, const Facts& f) {
         return std::vector<std::string>(s.begin(), s.end());
       }()));
   w.Key("classes").Values(f.classes);
+  WriteAdapterFacts(f.adapters, &w);
   w.Key("trainable").Values(f.trainable).Key("weights").BeginArray();
   for (const WeightDecision& d : f.decisions) {
     w.BeginObject().Field("name", d.name).Field("trains", d.trains).Field("reason", d.reason);

@@ -41,7 +41,7 @@ int main(int argc, char** argv) {
                    onward::TrainCommand(), onward::EvalCommand(), onward::ExportCommand(),
                    onward::GradientCommand(), onward::CompareCommand(), onward::BenchCommand(),
                    onward::OpsCommand(), onward::LossesCommand(), onward::OptimizersCommand(),
-                   onward::SchedulesCommand()}};
+                   onward::SchedulesCommand(), onward::InitializersCommand()}};
   program.commands.push_back(onward::ManCommand(program));
   program.commands.push_back(onward::CompletionCommand(program));
   const std::vector<std::string> words(argv + 1, argv + argc);

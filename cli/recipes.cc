@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// onward losses, onward optimizers, onward schedules: what make-trainable and train know by
-// name, with options and defaults.
+// onward losses, onward optimizers, onward schedules, onward initializers: what make-trainable and
+// train know by name, with options and defaults.
 #include <iostream>
 
 #include "absl/strings/str_cat.h"
@@ -9,6 +9,7 @@
 #include "optimizers/optimizer.h"
 #include "optimizers/schedule.h"
 #include "trainer/report/jsonl.h"
+#include "training_info/initializers/initializer.h"
 
 namespace onward {
 namespace {
@@ -71,5 +72,6 @@ Command RecipesCommand(const std::string& name, std::vector<Description> (*descr
 Command LossesCommand() { return RecipesCommand("losses", DescribeLosses); }
 Command OptimizersCommand() { return RecipesCommand("optimizers", DescribeOptimizers); }
 Command SchedulesCommand() { return RecipesCommand("schedules", DescribeSchedules); }
+Command InitializersCommand() { return RecipesCommand("initializers", DescribeInitializers); }
 
 }  // namespace onward

@@ -15,6 +15,7 @@
 #include "core/graph/inline.h"
 #include "core/graph/rename.h"
 #include "core/graph/verify.h"
+#include "training_info/adapters/insert.h"
 #include "training_info/author_loss.h"
 #include "training_info/author_update.h"
 #include "training_info/export.h"
@@ -87,14 +88,38 @@ class Author {
     ONWARD_RETURN_IF_ERROR(ResolveOutputs());
     rewritten_ |= weights_.Prepare(outputs_, &graph_);
     if (options_.head_classes > 0) {
-      ONWARD_ASSIGN_OR_RETURN(std::vector<std::string> replaced,
-                              ReplaceHead(&graph_, output_, options_.head_classes, options_.seed));
-      Note(absl::StrCat("replaced the classifier (", absl::StrJoin(replaced, ", "),
-                        ") by one with ", options_.head_classes, " classes"));
+      ONWARD_ASSIGN_OR_RETURN(drawn_, ReplaceHead(&graph_, output_, options_.head_classes));
+      Note(absl::StrCat("replaced the classifier (", absl::StrJoin(drawn_, ", "), ") by one with ",
+                        options_.head_classes, " classes"));
       rewritten_ = true;
     }
-    if (rewritten_) DropInitializersFromInputs();
-    return InferTypes(&graph_, environment_.operators());
+    if (!options_.lora.empty()) ONWARD_RETURN_IF_ERROR(AddLora());
+    if (rewritten_) DropInitializersFromInputs(&graph_);
+    ONWARD_RETURN_IF_ERROR(InferTypes(&graph_, environment_.operators()));
+    return DrawWeights(drawn_, options_.init, options_.seed, environment_, &graph_);
+  }
+
+  // Adapters learn, and a new head; all else is as it was, statistics included.
+  absl::Status AddLora() {
+    ONWARD_RETURN_IF_ERROR(InferTypes(&graph_, environment_.operators()));
+    const std::set<std::string> head(drawn_.begin(), drawn_.end());
+    ONWARD_ASSIGN_OR_RETURN(AddedAdapters added,
+                            AddAdapters(options_.lora, weights_, outputs_, head, &graph_));
+    for (const std::string& note : added.notes) Note(note);
+    drawn_.insert(drawn_.end(), added.drawn.begin(), added.drawn.end());
+    std::set<std::string> learning = head;
+    int64_t parameters = 0;
+    for (const Adapter& adapter : added.adapters) {
+      for (const std::string& name : {adapter.a, adapter.b}) {
+        learning.insert(name);
+        parameters += graph_.initializers.at(name).elements();
+      }
+    }
+    Note(absl::StrCat("adapters: ", added.adapters.size(), ", parameters of them: ", parameters,
+                      "; the weights they stand beside stay as they are"));
+    weights_.TrainOnly(std::move(learning), std::move(added.bases));
+    rewritten_ = true;
+    return absl::OkStatus();
   }
 
   // What is compared with labels.
@@ -127,11 +152,6 @@ class Author {
       rewritten_ = true;
     }
     return absl::OkStatus();
-  }
-
-  void DropInitializersFromInputs() {
-    std::erase_if(graph_.inputs,
-                  [&](const NamedType& in) { return graph_.initializers.contains(in.name); });
   }
 
   absl::Status BuildAlgorithm() {
@@ -169,7 +189,8 @@ class Author {
   // The forward pass that is trained, and its loss.
   absl::Status AddLoss(Graph* graph) {
     Graph& work = *graph;
-    const TrainingModes modes = {.freeze_statistics = options_.freeze_statistics};
+    const TrainingModes modes = {.freeze_statistics =
+                                     options_.freeze_statistics || !options_.lora.empty()};
     Renaming trained;
     if (NeedsTrainingForward(graph_, outputs_, modes)) {
       TrainingForward forward = CopyForward(graph_, outputs_, modes);
@@ -288,8 +309,8 @@ class Author {
                               FileFunction(environment_.functions(), node, graph_.opset()));
       algorithm.functions.emplace(key, std::make_shared<Function>(std::move(function)));
     }
-    AddInitialization(graph_, trained_, states_, &entry_);
-    return absl::OkStatus();
+    return AddInitialization(graph_, trained_, states_, options_.init, environment_.operators(),
+                             &entry_);
   }
 
   absl::StatusOr<AuthorResult> Assemble() {
@@ -323,6 +344,7 @@ class Author {
   std::vector<ResolvedLoss> losses_;
   std::string output_, loss_, rate_;
   std::vector<std::string> outputs_, train_outputs_, labels_, trained_, notes_;
+  std::vector<std::string> drawn_;  // weights that are new, and wait for their numbers
   LossParts written_losses_;
   WeightChoice weights_;
   std::vector<std::pair<std::string, Tensor>> states_;

@@ -15,6 +15,8 @@
 #include "losses/loss.h"
 #include "optimizers/optimizer.h"
 #include "optimizers/schedule.h"
+#include "training_info/adapters/adapter.h"
+#include "training_info/initializers/initializer.h"
 #include "training_info/recipe.h"
 #include "training_info/weights/choice.h"
 
@@ -43,6 +45,9 @@ struct AuthorOptions {
   // 0 in any group; "norm" means those of normalisations.
   std::vector<ParameterGroup> groups;
   std::vector<std::string> no_decay;
+  // Low-rank adapters: they learn in the place of the weights that a pattern means, and nothing
+  // else does but what `train` names and a new head. Statistics are frozen then.
+  std::vector<LoraSpec> lora;
   bool freeze_statistics = false;  // of BatchNormalization: used, not learned
   // In this order; 0: no such clipping.
   double clip_adaptive = 0, clip_value = 0, clip_norm = 0;
@@ -52,6 +57,7 @@ struct AuthorOptions {
   std::vector<std::string> more_labels;  // of further losses; else label_OUTPUT
   std::string output;                    // the output to train; empty: DefaultOutput
   bool free_batch = false;               // make a fixed batch size variable
+  InitSpec init;                         // what initialization draws, and a new head
   uint64_t seed = 0;                     // of new weights
 };
 

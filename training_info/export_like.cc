@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <set>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "core/base/status.h"
+#include "training_info/adapters/files.h"
 #include "training_info/export.h"
 #include "training_info/export_proto.h"
 #include "training_info/import.h"
@@ -95,15 +98,24 @@ std::set<std::string> ConstantsOf(const Model& model) {
 
 absl::StatusOr<Model> ExportLike(const Model& trained, const Model& original,
                                  const Environment& environment) {
-  ONWARD_ASSIGN_OR_RETURN(TrainingSpec spec, ImportTraining(trained));
-  const Graph& graph = spec.inference;
+  ONWARD_ASSIGN_OR_RETURN(const TrainingSpec spec, ImportTraining(trained));
+  ONWARD_ASSIGN_OR_RETURN(const MergedModel merged,
+                          WithAdaptersMerged(trained, MergeMode::kFloat, environment));
+  if (!merged.merged.kept.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the original has no place for adapters of quantized weights (",
+                     absl::StrJoin(merged.merged.kept, ", "),
+                     "): export without it, or with --merge dequantize"));
+  }
+  ONWARD_ASSIGN_OR_RETURN(const Graph graph, InferenceGraph(merged.model));
   const std::set<std::string> bound = spec.StateVariables(), places = ConstantsOf(original);
   Variables weights;
   for (const auto& [name, tensor] : graph.initializers) {
     // Of a plain model it is whatever the original also has.
     const bool corresponds =
         places.contains(name) || !graph.ValueMetadata(name, kCopyOfKey).empty();
-    if (bound.empty() ? corresponds : bound.contains(name)) weights.emplace(name, tensor);
+    const bool wanted = bound.empty() ? corresponds : bound.contains(name);
+    if (wanted || merged.merged.changed.contains(name)) weights.emplace(name, tensor);
   }
   if (weights.empty())
     return absl::InvalidArgumentError("the two models have no weights in common");

@@ -21,6 +21,9 @@ struct AuthorOptions {
   // In the place of `loss`: a weighted sum, "cross_entropy@logits" and "0.1*l1@mask", each at
   // its outputs, or ONNX files: "my_loss.onnx".
   std::vector<std::string> losses;
+  // Low-rank adapters beside the weights that the patterns mean: "attention.*:rank=8,alpha=16".
+  // They learn, and a new head, and what `train` names; nothing else does (onward/adapters.h).
+  std::vector<std::string> lora;
   std::string optimizer = "adamw";       // "adamw:lr=1e-3,weight_decay=0.01", "my_optimizer.onnx"
   std::string schedule = "constant";     // "cosine:warmup=100,total=1000"
   std::vector<std::string> train;        // patterns ('*', '?') of names; none: all weights
@@ -37,6 +40,7 @@ struct AuthorOptions {
   std::vector<std::string> more_labels;  // those of further losses; else label_OUTPUT
   std::string output;                    // what the loss compares with labels; "": the first
   bool free_batch = false;               // make a fixed batch size variable
+  std::string init = "default";          // what Initialize and a new head draw: "kaiming_normal"
   uint64_t seed = 0;                     // of new weights
 };
 

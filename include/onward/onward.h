@@ -6,6 +6,7 @@
 #ifndef ONWARD_ONWARD_H_
 #define ONWARD_ONWARD_H_
 
+#include "onward/adapters.h"
 #include "onward/author.h"
 #include "onward/device.h"
 #include "onward/environment.h"

@@ -174,6 +174,44 @@ TEST_F(Api, MakesModelsTrainable) {
   EXPECT_THAT(onward::MakeTrainable(plain, options).status().message(), HasSubstr("nothing"));
 }
 
+TEST_F(Api, AdaptersAreTrainedMergedAndApplied) {
+  const Model plain = onward::InferenceModel(Trainable()).value();
+  onward::AuthorOptions options;
+  options.lora = {"fc*:rank=2,alpha=4", "conv1.weight:rank=1"};
+  options.init = "orthogonal";
+  const auto made = onward::MakeTrainable(plain, options).value();
+  EXPECT_THAT(made.trained, testing::Each(HasSubstr(".lora_")));
+  TrainingSession training = TrainingSession::Create(made.model).value();
+  for (int i = 0; i < 3; ++i) Loss(training);
+  const Model trained = training.Checkpoint().value();
+  const auto adapters = onward::Adapters(trained).value();
+  ASSERT_EQ(adapters.size(), 3u);
+  EXPECT_EQ(adapters[0].weight, "conv1.weight");
+  EXPECT_EQ(adapters[0].alpha, 8);
+  EXPECT_EQ(adapters[1].rank, 2);
+
+  const auto merged = onward::MergeAdapters(trained).value();
+  EXPECT_FALSE(merged.model.has_training());
+  EXPECT_EQ(merged.merged.size(), 3u);
+  EXPECT_TRUE(merged.kept.empty());
+  EXPECT_TRUE(onward::Adapters(merged.model)->empty());
+  const Model file = onward::ExtractAdapters(trained).value();
+  EXPECT_EQ(file.Initializers()->size(), 6u);
+  const Model applied = onward::ApplyAdapters(plain, file).value();
+  const TensorMap image = {{"image", Batch()["image"]}};
+  const auto logits = [&](const Model& model) {
+    return InferenceSession::Create(model)->Run(image)->at("logits").Values<float>().value();
+  };
+  const auto expected = training.Infer(image)->at("logits").Values<float>().value();
+  EXPECT_THAT(logits(merged.model), testing::Pointwise(testing::FloatNear(1e-4f), expected));
+  EXPECT_THAT(logits(applied), testing::Pointwise(testing::FloatNear(1e-4f), expected));
+  const auto base = onward::MergeAdapters(trained, onward::AdapterMerge::kRemove).value();
+  EXPECT_EQ(base.model.Initializers().value(), plain.Initializers().value());
+  EXPECT_FALSE(onward::ExtractAdapters(plain).ok());
+  options.init = "nothing";
+  EXPECT_THAT(onward::MakeTrainable(plain, options).status().message(), HasSubstr("nothing"));
+}
+
 TEST_F(Api, GradientsAreModels) {
   const Model plain = onward::InferenceModel(Trainable()).value();
   const auto made = onward::MakeGradientModel(plain, "logits", {"fc2.bias", "image"}).value();

@@ -31,7 +31,7 @@ TEST(Ops, TellsKernelsTypesAndDerivatives) {
 
 TEST(Recipes, TheirPageInDocsIsCurrent) {
   const std::string page = FileBytes(SourceFolder() + "/docs/training-recipes.md");
-  for (const std::string kind : {"losses", "optimizers", "schedules"}) {
+  for (const std::string kind : {"losses", "optimizers", "schedules", "initializers"}) {
     const CommandResult table = RunOnward(BuiltProgram(), kind + " --markdown");
     EXPECT_EQ(table.exit_code, 0);
     EXPECT_NE(page.find(table.output), std::string::npos)

@@ -330,7 +330,10 @@ TEST(MakeTrainable, InitializationDrawsNewWeights) {
   Losses(model.get(), Batch(), 3);
   ASSERT_TRUE(model->Initialize().ok());
   EXPECT_THAT(ValueOf(*model, "onward_step"), ElementsAre(1));
-  EXPECT_THAT(ValueOf(*model, "b1"), ElementsAre(0, 0, 0));
+  // As PyTorch's Linear begins: uniform up to 1/sqrt(fan in), the bias too.
+  const std::vector<double> bias = ValueOf(*model, "b1");
+  EXPECT_NE(bias[0], bias[1]);
+  for (double b : bias) EXPECT_LE(std::abs(b), 1 / std::sqrt(2.0) + 1e-6);
   EXPECT_THAT(ValueOf(*model, "W1__first_moment"), ElementsAre(0, 0, 0, 0, 0, 0));
   const std::vector<double> fresh = ValueOf(*model, "W1");
   EXPECT_NE(fresh[0], fresh[1]);

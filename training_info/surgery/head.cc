@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <cmath>
 #include <optional>
-#include <random>
 
 #include "absl/strings/str_cat.h"
 #include "core/base/status.h"
@@ -122,39 +120,23 @@ absl::StatusOr<Head> FindHead(Graph* graph, const std::string& output) {
       "': --head replaces a last MatMul, Gemm or Conv whose weight is an initializer"));
 }
 
-Tensor NewWeight(const Tensor& old, int axis, int64_t classes, bool zero, std::mt19937_64* random) {
-  Shape shape = old.shape();
-  const int64_t fan_in = old.elements() / std::max<int64_t>(1, shape[axis]);
-  shape[axis] = classes;
-  Tensor fresh = Tensor::Zeros(old.dtype(), shape);
-  if (zero) return fresh;
-  const double bound = 1 / std::sqrt(static_cast<double>(std::max<int64_t>(1, fan_in)));
-  for (int64_t i = 0; i < fresh.elements(); ++i) {
-    const double u = static_cast<double>((*random)() >> 11) * 0x1p-53;
-    const double v = (2 * u - 1) * bound;
-    if (old.dtype() == DType::kDouble)
-      fresh.data<double>()[i] = v;
-    else
-      fresh.data<float>()[i] = static_cast<float>(v);
-  }
-  return fresh;
-}
-
 }  // namespace
 
-absl::StatusOr<std::vector<std::string>> ReplaceHead(Graph* graph, const std::string& output,
-                                                     int64_t classes, uint64_t seed) {
-  ONWARD_ASSIGN_OR_RETURN(Head head, FindHead(graph, output));
-  // Old files list initializers among the inputs.
+void DropInitializersFromInputs(Graph* graph) {
   std::erase_if(graph->inputs,
                 [&](const NamedType& in) { return graph->initializers.contains(in.name); });
-  std::mt19937_64 random(seed);
+}
+
+absl::StatusOr<std::vector<std::string>> ReplaceHead(Graph* graph, const std::string& output,
+                                                     int64_t classes) {
+  ONWARD_ASSIGN_OR_RETURN(Head head, FindHead(graph, output));
+  DropInitializersFromInputs(graph);
   std::vector<std::string> replaced;
   // Puts a fresh tensor where the node reads `old`: under its name, or, where others
   // read that too or it is computed, under a new one.
-  auto replace = [&](Node* node, int input, const Tensor& old, int axis, bool zero) {
+  auto replace = [&](Node* node, int input, const Tensor& old, int axis) {
     const std::string was = node->inputs[input];
-    if (old.dtype() != DType::kFloat && old.dtype() != DType::kDouble) {
+    if (!IsFloating(old.dtype())) {
       return absl::UnimplementedError(
           absl::StrCat("--head: '", was, "' is ", DTypeName(old.dtype())));
     }
@@ -163,17 +145,22 @@ absl::StatusOr<std::vector<std::string>> ReplaceHead(Graph* graph, const std::st
       name = GraphBuilder(graph, nullptr, "head").UniqueName(was + "__head");
       node->inputs[input] = name;
     }
-    Tensor fresh = NewWeight(old, axis, classes, zero, &random);
+    Shape shape = old.shape();
+    if (axis < 0) {  // one number for one class
+      shape.push_back(classes);
+    } else {
+      shape[axis] = classes;
+    }
+    Tensor fresh = Tensor::Zeros(old.dtype(), shape);
     graph->types[name] = ValueType::Of(fresh.dtype(), fresh.shape());
     graph->initializers.insert_or_assign(name, std::move(fresh));
     replaced.push_back(name);
     return absl::OkStatus();
   };
-  ONWARD_RETURN_IF_ERROR(replace(head.node, 1, head.weight, head.weight_axis, false));
+  ONWARD_RETURN_IF_ERROR(replace(head.node, 1, head.weight, head.weight_axis));
   if (head.bias_node != nullptr) {
     const Tensor bias = graph->initializers.at(head.bias_node->inputs[head.bias_input]);
-    ONWARD_RETURN_IF_ERROR(
-        replace(head.bias_node, head.bias_input, bias, bias.shape().rank() - 1, true));
+    ONWARD_RETURN_IF_ERROR(replace(head.bias_node, head.bias_input, bias, bias.shape().rank() - 1));
   }
   std::vector<std::string> outputs;
   for (const NamedType& out : graph->outputs) outputs.push_back(out.name);

@@ -10,6 +10,8 @@
 
 #include "absl/status/statusor.h"
 #include "core/graph/operator_set.h"
+#include "environment/environment.h"
+#include "training_info/initializers/initializer.h"
 #include "training_info/spec.h"
 
 namespace onward {
@@ -88,21 +90,29 @@ std::vector<Tie> CollapseRepeatedRows(Graph* graph, const std::vector<std::strin
 // makes the first half the weight (`kept`), padded to the whole under its name (`copy`).
 std::vector<Tie> SplitPaddedBiases(Graph* graph, const std::vector<std::string>& names);
 
-// --- weights (initialization.cc)
+// --- weights (initialization.cc, draw_weights.cc)
 
-// An initialization graph that draws the named weights afresh, as PyTorch's
-// layers start (uniform in +-1/sqrt(fan in); scales one, other vectors zero),
-// and sets the named states to their present values.
-void AddInitialization(const Graph& graph, const std::vector<std::string>& weights,
-                       const std::vector<std::pair<std::string, Tensor>>& states,
-                       TrainingEntry* entry);
+// An initialization graph that draws the named weights afresh: matrices as `spec` says, what else
+// a layer has in the usual way (initializers/layer.h), and sets the named states to their present
+// values.
+absl::Status AddInitialization(const Graph& graph, const std::vector<std::string>& weights,
+                               const std::vector<std::pair<std::string, Tensor>>& states,
+                               const InitSpec& spec, const OperatorSet& operators,
+                               TrainingEntry* entry);
+
+// Gives the named initializers what such a graph draws with this seed.
+absl::Status DrawWeights(const std::vector<std::string>& names, const InitSpec& spec, uint64_t seed,
+                         const Environment& environment, Graph* graph);
 
 // --- classifier head (head.cc)
 
-// Gives the last MatMul, Gemm or Conv before `output` `classes` outputs with
-// fresh weights; returns the names of the initializers replaced.
+// Old files list initializers among the inputs.
+void DropInitializersFromInputs(Graph* graph);
+
+// Gives the last MatMul, Gemm or Conv before `output` `classes` outputs, with weights of zeros;
+// returns the names of the initializers replaced.
 absl::StatusOr<std::vector<std::string>> ReplaceHead(Graph* graph, const std::string& output,
-                                                     int64_t classes, uint64_t seed);
+                                                     int64_t classes);
 
 // --- models of ai.onnx.ml (learned_models.cc)
 

@@ -70,11 +70,16 @@ bool WeightChoice::Means(const std::string& pattern, const std::string& name,
   return std::any_of(first, last, [&](const auto& t) { return MatchesPattern(t.second, pattern); });
 }
 
+bool WeightChoice::StoodForTensor(const std::string& value) const {
+  return std::any_of(tied_.begin(), tied_.end(), [&](const auto& t) { return t.second == value; });
+}
+
 // A name takes any float initializer; a pattern takes weights, or, where it meets none,
 // whatever else it meets.
 std::set<std::string> WeightChoice::Wanted(const std::string& pattern, const Graph& graph) const {
   const bool is_name = pattern.find_first_of("*?") == std::string::npos;
   std::set<std::string> weights, others;
+  if (is_name && never_.contains(pattern)) return {};
   for (const WeightDecision& d : decisions_) {
     if (d.is_statistic || d.in_constant || !Means(pattern, d.name, graph)) continue;
     (d.trains || is_name ? weights : others).insert(d.name);
@@ -85,15 +90,16 @@ std::set<std::string> WeightChoice::Wanted(const std::string& pattern, const Gra
 absl::StatusOr<std::vector<std::string>> WeightChoice::Choose(
     const std::vector<std::string>& outputs, const Graph& graph) {
   decisions_ = DecideWeights(graph, outputs);
-  std::set<std::string> wanted;
+  std::set<std::string> wanted = learning_;
   for (const WeightDecision& d : decisions_) {
-    if (train_.empty() && d.trains && !d.in_constant) wanted.insert(d.name);
+    if (train_.empty() && learning_.empty() && d.trains && !d.in_constant) wanted.insert(d.name);
   }
   for (const std::string& pattern : train_) {
     const std::set<std::string> names = Wanted(pattern, graph);
     if (names.empty()) return NoMatch(pattern, graph);
     wanted.insert(names.begin(), names.end());
   }
+  for (const std::string& name : never_) wanted.erase(name);
   for (const std::string& pattern : freeze_) {
     bool any = false;
     for (const WeightDecision& d : decisions_) {
@@ -124,6 +130,10 @@ absl::Status WeightChoice::NoMatch(const std::string& pattern, const Graph& grap
           absl::StrCat("pattern '", pattern, "' means '", d.name, "', a ", d.reason,
                        ": training writes it back by itself, no gradient does"));
     }
+  }
+  if (never_.contains(pattern)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", pattern, "' has an adapter and stays as it is: train it, or adapt it"));
   }
   return absl::InvalidArgumentError(absl::StrCat(
       "pattern '", pattern,

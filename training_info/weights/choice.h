@@ -23,6 +23,13 @@ class WeightChoice {
   // the network that was exported. Whether the graph had to be changed.
   bool Prepare(const std::vector<std::string>& outputs, Graph* graph);
 
+  // Beside adapters: these learn, and those never do, whatever patterns say. Of the rest only what
+  // patterns name learns.
+  void TrainOnly(std::set<std::string> learning, std::set<std::string> never) {
+    learning_ = std::move(learning);
+    never_ = std::move(never);
+  }
+
   // The initializers that learn, of the prepared graph.
   absl::StatusOr<std::vector<std::string>> Choose(const std::vector<std::string>& outputs,
                                                   const Graph& graph);
@@ -30,6 +37,8 @@ class WeightChoice {
   // Whether a pattern means the initializer: by its name, that of the one it was split off,
   // or that of a copy which was tied to it.
   bool Means(const std::string& pattern, const std::string& name, const Graph& graph) const;
+  // Whether the file has a tensor of this name, which Prepare made a value computed from another.
+  bool StoodForTensor(const std::string& value) const;
   // Says that a pattern means no weight, and which there are.
   absl::Status NoMatch(const std::string& pattern, const Graph& graph) const;
 
@@ -44,6 +53,7 @@ class WeightChoice {
 
   const std::vector<std::string> train_, freeze_;
   std::vector<WeightDecision> decisions_;
+  std::set<std::string> learning_, never_;        // TrainOnly
   std::multimap<std::string, std::string> tied_;  // a weight -> copies that are computed from it
   std::vector<std::string> notes_;
 };

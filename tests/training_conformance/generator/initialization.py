@@ -146,6 +146,67 @@ random_case('random_scaled', '''i () => (float[40, 25] w) <float k = {0.2}> {
             dict(low=-2.0, high=2.0, mean=0.0, deviation=0.2, repeats=True), 'Draws that are scaled, as Kaiming and Xavier are.')
 
 
+# The inverse of Erf by two polynomials (M. Giles, 2010), as ONNX text.
+MIDDLE = [2.81022636e-08, 3.43273939e-07, -3.5233877e-06, -4.39150654e-06, 0.00021858087, -0.00125372503, -0.00417768164, 0.246640727, 1.50140941]
+TAILS = [-0.000200214257, 0.000100950558, 0.00134934322, -0.00367342844, 0.00573950773, -0.0076224613, 0.00943887047, 1.00167406, 2.83297682]
+
+
+def horner(x, result, coefficients):
+    text, value = '', f'{result}0'
+    text += f'{value} = Constant <value_float = {coefficients[0]:.12f}> ()  '
+    for i, k in enumerate(coefficients[1:], 1):
+        text += f'{result}m{i} = Mul({value}, {x})  {result}k{i} = Constant <value_float = {k:.12f}> ()  {result}{i} = Add({result}m{i}, {result}k{i})  '
+        value = f'{result}{i}'
+    return text + f'{result} = Identity({value})  '
+
+
+def truncated(low, high):
+    return f'''i () => (float[40, 25] w) <float one = {{1}}, float a = {{2.5}}, float three = {{3}}, float five = {{5}}, float root = {{1.4142135}}> {{
+    u = RandomUniform <shape = [40, 25], low = {low}, high = {high}, seed = 9.0> ()
+    uu = Mul(u, u)  rest = Sub(one, uu)  log = Log(rest)  v = Neg(log)
+    va = Sub(v, a)  sq = Sqrt(v)  vb = Sub(sq, three)  {horner('va', 'p', MIDDLE)}{horner('vb', 'q', TAILS)}
+    near = Less(v, five)  pick = Where(near, p, q)  e = Mul(pick, u)  w = Mul(e, root) }}'''
+
+
+# 2 P(z) - 1 of a normal distribution between -2 and 2: +-0.9544997.
+random_case('random_truncated_normal', truncated(-0.9544997, 0.9544997), dict(low=-2.001, high=2.001, mean=0.0, deviation=0.8796, repeats=True),
+            'A truncated normal distribution: the inverse of its function at a uniform draw.')
+random_case('random_kaiming_uniform',
+            'i () => (float[40, 25] w) { w = RandomUniform <shape = [40, 25], low = -0.3872983, high = 0.3872983, seed = 4.0> () }',
+            dict(low=-0.38730, high=0.38730, mean=0.0, deviation=0.2236, repeats=True), 'Kaiming for 40 inputs and ReLU: up to sqrt(6 / 40).')
+random_case('random_xavier_normal', 'i () => (float[40, 25] w) { w = RandomNormal <shape = [40, 25], scale = 0.1754116, seed = 2.0> () }',
+            dict(low=-1.0, high=1.0, mean=0.0, deviation=0.1754, repeats=True), 'Xavier for 40 inputs and 25 outputs: sqrt(2 / 65).')
+
+
+@case('T-RAND-1', 'T-RUN-5')
+def orthogonal_by_iteration(c):
+    """A random matrix made orthogonal by products alone, in a Loop: W is random, P = W^T W is not."""
+    c.graph('m (float x) => (float y) <float[12, 5] W, float[5, 5] P, float S = {1}> { y = Mul(x, S) }')
+    c.hold(c.model.graph, 'W', np.zeros((12, 5)))
+    c.hold(c.model.graph, 'P', np.zeros((5, 5)))
+    c.entry(init='''i () => (float[12, 5] w, float[5, 5] p) <int64 count = {40}, float a = {1.875}, float b = {-1.25}, float k = {0.375}> {
+        start = RandomNormal <shape = [12, 5], scale = 0.08, seed = 6.0> ()
+        w = Loop (count, , start) <body = step (int64 i, bool on, float[12, 5] m) => (bool go_on, float[12, 5] next) {
+            go_on = Identity(on)  t = Transpose(m)  g = MatMul(t, m)  gg = MatMul(g, g)  bg = Mul(g, b)  kg = Mul(gg, k)  q = Add(bg, kg)
+            mq = MatMul(m, q)  ma = Mul(m, a)  next = Add(ma, mq) }>
+        wt = Transpose(w)  p = MatMul(wt, w) }''', start={'W': 'w', 'P': 'p'})
+    c.drawn = {'W': dict(low=-1.0001, high=1.0001, repeats=True)}
+    c.tolerance = (1e-4, 1e-4)
+    c.initialize(P=np.eye(5))
+    c.initialize(P=np.eye(5))
+
+
+@case('T-RUN-5')
+def bias_of_a_forget_gate(c):
+    """The bias of an LSTM (gates i, o, f, c, twice) begins at zero but for the third gate, put together from parts."""
+    c.graph('m (float x) => (float y) <float[1, 16] B, float S = {1}> { y = Mul(x, S) }')
+    c.hold(c.model.graph, 'B', np.arange(16.).reshape(1, 16))
+    c.entry(init='''i () => (float[1, 16] b) <int64[2] two = {1, 4}, int64[2] one = {1, 2}, int64[2] five = {1, 10}> {
+        p = ConstantOfShape(two)  q = ConstantOfShape <value = float[1] {1}> (one)  r = ConstantOfShape(five)  b = Concat <axis = 1> (p, q, r) }''',
+            start={'B': 'b'})
+    c.initialize(B=[[0] * 4 + [1] * 2 + [0] * 10])
+
+
 @case('T-RAND-1')
 def random_then_deterministic(c):
     """What follows a draw and does not depend on it is exact."""
