@@ -5,7 +5,7 @@
 
 #include <fstream>
 
-#include "data/npy.h"
+#include "data/arrays/npy.h"
 
 namespace onward {
 namespace {
