@@ -112,16 +112,15 @@ class BodyReplay {
 
  private:
   void Visit(const Node& node) {
-    const bool draws = DrawsRandom(scope_, node);
-    if (draws && (node.Is("Scan") || node.Is("SequenceMap"))) {
+    b_.Append(node);
+    b_.Forget();  // what cannot be typed is not replayed
+    if (!DrawsRandom(scope_, node)) return Both(node);
+    if (node.Is("Scan") || node.Is("SequenceMap")) {
       if (absl::StatusOr<std::vector<Node>> opened = AsLoop(node, b_); opened.ok()) {
         for (const Node& part : *opened) Visit(part);
         return;
       }
     }
-    b_.Append(node);
-    b_.Forget();  // what cannot be typed is not replayed
-    if (!draws) return Both(node);
     if (IsRandom(node)) return VisitDraw(node);
     if (node.Is("If")) return VisitIf(node);
     if (node.Is("Loop")) return VisitLoop(node);

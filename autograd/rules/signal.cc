@@ -98,7 +98,8 @@ class LinesAtRunTime {
   }
   Expr To(const Expr& lines) const {
     const Expr n = DimVector(lines, 1), parts = DimVector(lines, 2);
-    const Expr apart = Reshape(lines, Concat({ProductOf(before_), ProductOf(behind_), n, parts}, 0));
+    const Expr apart =
+        Reshape(lines, Concat({ProductOf(before_), ProductOf(behind_), n, parts}, 0));
     return Reshape(Transpose(apart, {0, 2, 1, 3}), Concat({before_, n, behind_, parts}, 0));
   }
 
@@ -154,8 +155,7 @@ Expr RealInverseGrad(const Vjp& v, const AnyLines& lines, const Expr& n) {
 template <typename AnyLines>
 Grads DftGrads(const Vjp& v, const AnyLines& lines) {
   const bool real_inverse = v.attr("inverse", 0) != 0 && v.attr("onesided", 0) != 0;
-  const Expr n = v.has_x(1) ? ScalarInt(v.x(1))
-                            : lines.CountAlong(real_inverse ? v.y() : v.x(0));
+  const Expr n = v.has_x(1) ? ScalarInt(v.x(1)) : lines.CountAlong(real_inverse ? v.y() : v.x(0));
   Expr dx = real_inverse ? RealInverseGrad(v, lines, n) : TransformGrad(v, lines, n);
   dx = lines.To(FirstOf(dx, DimVector(v.x(0), -1), 2));
   if (v.has_x(1) || real_inverse) {

@@ -365,6 +365,24 @@ m (int64 n, double[3, 4] x, double[4] w, double[4] h) => (double[4] last, double
     }> (h, n, x)
 })";
 
+constexpr char kDrawsInScanOfLoop[] = R"(
+m (int64 n, double[3, 4] x, double[4] w) => (double[4, 3] y) {
+  start = Transpose (x)
+  on = Constant <value = bool {1}> ()
+  y = Loop (n, , start) <
+    body = outer (int64 i, bool c, double[4, 3] v) => (bool more, double[4, 3] next) {
+      more = Identity (c)
+      last, all = Scan <num_scan_inputs = 1, scan_output_axes = [1], scan_output_directions = [1],
+        body = b (double[4] h, double[4] s) => (double[4] h1, double[4] o) {
+          d = Dropout (s, , on)
+          p = Mul (d, h)
+          h1 = Sin (p)
+          o = Add (h1, s)
+        }> (w, x)
+      next = Mul (all, v)
+    }>
+})";
+
 constexpr char kDrawsInMap[] = R"(
 m (double[3] x, double[2] w) => (double[K] y) {
   on = Constant <value = bool {1}> ()
@@ -433,6 +451,7 @@ std::vector<GraphCase> Cases() {
       {"DrawsInBranchOfScanThen", kDrawsInBranchOfScan, {{"p", Bool(true)}}},
       {"DrawsInBranchOfScanElse", kDrawsInBranchOfScan, {{"p", Bool(false)}}},
       {"DrawsInLoopOfScan", kDrawsInLoopOfScan, {{"n", Int(1)}}},
+      {"DrawsInScanOfLoop", kDrawsInScanOfLoop, {{"n", Int(2)}}},
       {"DrawsInMap", kDrawsInMap},
       {"NoDraws", kNoDraws, {{"n", Int(2)}, {"p", Bool(true)}}},
   };

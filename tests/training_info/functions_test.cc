@@ -96,7 +96,8 @@ TEST(FileFunctions, PassOnnxsCheckerAtEveryOpset) {
     AuthorOptions options;
     options.loss = {"mse", {}};
     options.train = {"A", "B"};
-    const std::string header = absl::StrCat("<ir_version: 10, opset_import: [\"\" : ", opset, "]> ");
+    const std::string header =
+        absl::StrCat("<ir_version: 10, opset_import: [\"\" : ", opset, "]> ");
     auto made = MakeTrainable(TextModel(header + kTwoWeights), options, DefaultEnvironment());
     ASSERT_TRUE(made.ok()) << made.status();
     onnx::ModelProto written;
