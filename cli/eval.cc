@@ -54,10 +54,7 @@ absl::StatusOr<Graph> GraphToEvaluate(const Args& args, const Model& model,
 
 void PrintJson(const Model& model, const Evaluation& e) {
   JsonWriter w;
-  w.BeginObject()
-      .Field("model", model.path())
-      .Field("examples", e.examples)
-      .Field("loss", e.loss);
+  w.BeginObject().Field("model", model.path()).Field("examples", e.examples).Field("loss", e.loss);
   if (!std::isnan(e.accuracy)) w.Field("accuracy", e.accuracy).Field("wrong", e.wrong_total);
   if (!std::isnan(e.rmse)) w.Field("mae", e.mae).Field("rmse", e.rmse);
   if (e.parts.size() > 1) WriteParts(e.parts, &w.Key("parts"));
@@ -111,17 +108,18 @@ Command EvalCommand() {
       {.name = "eval",
        .summary = "losses and accuracy (or error) over a data set",
        .arguments = {{"MODEL", "an .onnx file"}},
-       .flags =
-           {Flag::Value("data", "SPEC", DataSpecHelp()).Names(FlagNames::kData).Required(),
-            Flag::Value("loss", "LOSS",
-                        "which losses to report, as `train` takes them; by default those that it "
-                        "was trained with, or one from the labels")
-                .Repeated(),
-            Flag::Value("train-output", "NAME",
-                        "the model output to judge; the first float one by default"),
-            Flag::Count("batch", "N", "examples at a time", 1).Default("256"),
-            Flag::Number("at-least", "A", "exit 1 if the accuracy (0 to 1) is below this", 0, 1),
-            Flag::Switch("json", "print one JSON object")},
+       .flags = {Flag::Value("data", "SPEC", DataSpecHelp()).Names(FlagNames::kData).Required(),
+                 Flag::Value(
+                     "loss", "LOSS",
+                     "which losses to report, as `train` takes them; by default those that it "
+                     "was trained with, or one from the labels")
+                     .Repeated(),
+                 Flag::Value("train-output", "NAME",
+                             "the model output to judge; the first float one by default"),
+                 Flag::Count("batch", "N", "examples at a time", 1).Default("256"),
+                 Flag::Number("at-least", "A", "exit 1 if the accuracy (0 to 1) is below this", 0,
+                              1),
+                 Flag::Switch("json", "print one JSON object")},
        .example = "onward eval model.onnx --data mnist:DIR",
        .check = CheckEvalFlags},
       RunEval);

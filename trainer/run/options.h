@@ -44,7 +44,7 @@ struct TrainOptions {
   // What evaluations are compared by; by default the loss, or the accuracy where the schedule
   // looks for a maximum.
   std::optional<Metric> metric;
-  bool resumed = false;    // goes on where the model's metadata say it stopped
+  bool resumed = false;                 // goes on where the model's metadata say it stopped
   std::vector<ReportSetting> settings;  // RunFacts
 };
 

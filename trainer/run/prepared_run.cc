@@ -16,7 +16,8 @@ namespace {
 std::string FindLoss(const Graph& graph) {
   std::string found;
   for (const NamedType& out : graph.outputs) {
-    const bool single = out.type.rank() == 0 || (out.type.rank() == 1 && out.type.dims[0].value == 1);
+    const bool single =
+        out.type.rank() == 0 || (out.type.rank() == 1 && out.type.dims[0].value == 1);
     if (!single || !IsFloating(out.type.dtype)) continue;
     if (!found.empty()) return "";
     found = out.name;
@@ -32,8 +33,8 @@ class Preparer {
                                   std::shared_ptr<const Dataset> eval, int wrong_examples) {
     FindLosses(*data);
     const std::string label = LabelInput();
-    ONWARD_ASSIGN_OR_RETURN(
-        p_.feeding, Feeding::Create(*data, model_->StepInputs(-1, p_.wanted), label));
+    ONWARD_ASSIGN_OR_RETURN(p_.feeding,
+                            Feeding::Create(*data, model_->StepInputs(-1, p_.wanted), label));
     ONWARD_RETURN_IF_ERROR(AlignLabels(&data));
     ONWARD_RETURN_IF_ERROR(OpenSource(data));
     if (eval != nullptr) {
@@ -130,7 +131,8 @@ class Preparer {
     p_.source.emplace(std::move(source));
     if (!options_.resumed) return absl::OkStatus();
     p_.facts.first_step = MetadataInt(file(), kMetaSteps);
-    return p_.source->SetPosition({MetadataInt(file(), kMetaEpoch), MetadataInt(file(), kMetaIndex)});
+    return p_.source->SetPosition(
+        {MetadataInt(file(), kMetaEpoch), MetadataInt(file(), kMetaIndex)});
   }
 
   absl::Status PrepareEvaluation(std::shared_ptr<const Dataset> eval, int wrong_examples) {
@@ -199,8 +201,8 @@ class Preparer {
 }  // namespace
 
 absl::StatusOr<PreparedRun> PrepareRun(TrainingModel* model, std::shared_ptr<const Dataset> data,
-                                    std::shared_ptr<const Dataset> eval, int wrong_examples,
-                                    const TrainOptions& options) {
+                                       std::shared_ptr<const Dataset> eval, int wrong_examples,
+                                       const TrainOptions& options) {
   return Preparer(model, options).Run(std::move(data), std::move(eval), wrong_examples);
 }
 

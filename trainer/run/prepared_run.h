@@ -22,10 +22,10 @@
 namespace onward {
 
 struct PreparedRun {
-  LossParts losses;                   // as the step computes them; maybe no parts
-  Judging judging;                    // of the main output
-  std::vector<std::string> wanted;    // outputs of the step that are looked at
-  std::vector<std::string> classes;   // what the file calls its classes; none: nothing
+  LossParts losses;                  // as the step computes them; maybe no parts
+  Judging judging;                   // of the main output
+  std::vector<std::string> wanted;   // outputs of the step that are looked at
+  std::vector<std::string> classes;  // what the file calls its classes; none: nothing
   int64_t data_classes = 0;
   std::optional<BatchSource> source;  // where the run goes on
   std::optional<Feeding> feeding;
@@ -37,8 +37,8 @@ struct PreparedRun {
 
 // `eval` may be null; evaluations keep so many wrong answers.
 absl::StatusOr<PreparedRun> PrepareRun(TrainingModel* model, std::shared_ptr<const Dataset> data,
-                                    std::shared_ptr<const Dataset> eval, int wrong_examples,
-                                    const TrainOptions& options);
+                                       std::shared_ptr<const Dataset> eval, int wrong_examples,
+                                       const TrainOptions& options);
 
 }  // namespace onward
 
