@@ -101,6 +101,19 @@ void KeepElements(const Kept& kept, const std::string& value, const std::string&
   nodes->push_back(Giving(next, Operation("If", {has}, std::move(branches))));
 }
 
+// Sequences do not say what rank their elements have: a Reshape that changes nothing does.
+std::vector<Node> RecallListed(const Kept& kept, const std::string& i, const std::string& name,
+                               GraphBuilder& b) {
+  const ValueType& type = kept.type;
+  if (!type.has_rank) return {Giving(name, Operation("SequenceAt", {kept.all, i}))};
+  const std::string element = b.UniqueName("element"), sizes = b.UniqueName("sizes");
+  std::vector<int64_t> same;
+  for (const Dim& dim : type.dims) same.push_back(dim.known() ? dim.value : 0);
+  return {Giving(element, Operation("SequenceAt", {kept.all, i})),
+          Giving(sizes, Operation("Constant", {}, {{"value_ints", std::move(same)}})),
+          Giving(name, Operation("Reshape", {element, sizes}))};
+}
+
 bool CanBeJoined(const ValueType& type) {
   return (type.kind == Kind::kSequence || type.kind == Kind::kOptional) &&
          type.element != nullptr && type.element->is_tensor();
@@ -165,7 +178,7 @@ absl::StatusOr<Kept> Keep(const std::string& value, const ValueType& type, Graph
 std::vector<Node> Recall(const Kept& kept, const std::string& i, const std::string& name,
                          GraphBuilder& b) {
   if (kept.as == Kept::As::kStacked) return {Giving(name, Operation("Gather", {kept.all, i}))};
-  if (kept.as == Kept::As::kListed) return {Giving(name, Operation("SequenceAt", {kept.all, i}))};
+  if (kept.as == Kept::As::kListed) return RecallListed(kept, i, name, b);
   const DType dtype = kept.type.leaf();
   const std::string first = b.UniqueName("first"), count = b.UniqueName("count");
   std::vector<Node> nodes = {Giving(first, Operation("Gather", {kept.first, i})),

@@ -29,7 +29,8 @@ absl::StatusOr<std::vector<ValueType>> Compiler::TypesOf(const Node& node,
   for (size_t i = 0; i < types.size(); ++i) {
     if (node.outputs[i].empty()) continue;
     const ValueType* type = graph_.TypeOf(node.outputs[i]);
-    if (type == nullptr || !type->is_tensor() || !type->StaticShape().has_value()) {
+    if (type == nullptr || !type->is_tensor() || type->dtype == DType::kUndefined ||
+        !type->StaticShape().has_value()) {
       return operators_->Infer(node, facts, plan_.opsets);
     }
     types[i] = *type;

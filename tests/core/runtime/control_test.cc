@@ -79,6 +79,21 @@ TEST(If, OfAConstantIsItsBranch) {
   EXPECT_THAT(Values(OutputsOf(session, {{"x", Floats({1})}})["y"]), ElementsAre(1));
 }
 
+// The shape of y follows from its attribute before anything tells its element type.
+TEST(If, OfAConstantGivesWhatFollowsItsElementType) {
+  EXPECT_THAT(Values(OutputsOf(R"(g (float[N] x) => (float[1, 2] y) {
+    n = Size (x)
+    two = Constant <value = int64 {2}> ()
+    c = Equal (n, two)
+    b = If (c) <then_branch = t () => (float[N] a) { a = Neg (x) },
+                else_branch = e () => (float[N] a) { a = Identity (x) }>
+    shape = Constant <value_ints = [1, 2]> ()
+    y = Reshape (b, shape)
+  })",
+                               {{"x", Floats({1, 2})}})["y"]),
+              ElementsAre(-1, -2));
+}
+
 // What follows an unknown shape is compiled, fused and planned like any other graph, once
 // for each signature.
 TEST(Segments, AreCompiledOncePerSignature) {
