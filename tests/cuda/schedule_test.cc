@@ -92,6 +92,26 @@ TEST(Schedules, GiveTheSame) {
   Shuffle(0);
 }
 
+// One run with every access of a thread looked at: by the emulator, or by the thread sanitizer
+// where that is linked. Grids are small, since it takes long.
+TEST(Accesses, AreInBoundsAndOrdered) {
+  constexpr int64_t kMostElements = 1 << 12;
+  const auto strict = EmulatorFunction<decltype(OnwardEmuStrict)>("OnwardEmuStrict");
+  strict(2);
+  Shuffle(1);
+  int runs = 0;
+  for (const Call& call : Calls()) {
+    int64_t elements = 0;
+    for (const Tensor& t : call.inputs.values) elements += t.defined() ? t.elements() : 0;
+    if (elements > kMostElements) continue;
+    EXPECT_FALSE(Differs(call)) << call.what;
+    ++runs;
+  }
+  EXPECT_GT(runs, 500);
+  Shuffle(0);
+  strict(0);
+}
+
 TEST(Barriers, AreNeeded) {
   const Barriers barriers;
   std::vector<Call> calls = Calls();

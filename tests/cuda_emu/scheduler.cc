@@ -18,6 +18,7 @@
 #include "tests/cuda_emu/shared_memory.h"
 #include "tests/cuda_emu/state.h"
 #include "tests/cuda_emu/symbols.h"
+#include "tests/cuda_emu/thread_contexts.h"
 
 uint3 threadIdx;
 uint3 blockIdx;
@@ -56,6 +57,7 @@ struct Meeting {
 struct Warp {
   std::vector<Meeting> meetings;
   unsigned completed = 0;
+  char orders[2];  // addresses that stand for this meeting and the one before
 };
 
 struct BarrierSite {
@@ -121,8 +123,12 @@ class Block {
   Site barrier_site_;
   Vote vote_ = Vote::kNone;
   int votes_ = 0;
+  unsigned barriers_ = 0;  // passed so far
+  char orders_[2];         // addresses that stand for this barrier and the one before
+  ThreadContexts contexts_;
   std::vector<std::unique_ptr<Fiber>> fibers_;
   std::vector<Fiber*> idle_;
+  std::vector<Fiber*> spent_;  // whose stacks no other thread of the block may have
   Fiber* fiber_ = nullptr;
   Thread* current_ = nullptr;
   bool shuffles_ = false;
@@ -140,7 +146,9 @@ void Block::RunThreads() {
       Fiber* fiber = block.fiber_;
       thread->fiber = fiber;
       block.Go(thread);
+      block.contexts_.Enter(thread->id, nullptr);
       block.call_->run(block.call_->kept.get());
+      block.contexts_.Leave(nullptr);
       thread->done = true;
       ++block.done_;
       if (!block.at_barrier_.empty()) {
@@ -148,8 +156,9 @@ void Block::RunThreads() {
               block.name(), Text(thread->index).c_str(), Text(blockIdx).c_str(),
               Text(block.barrier_site_).c_str());
       }
+      if (ThreadContexts::Active()) break;
     }
-    block.idle_.push_back(block.fiber_);
+    (ThreadContexts::Active() ? block.spent_ : block.idle_).push_back(block.fiber_);
     Fiber::Suspend();
   }
 }
@@ -172,6 +181,7 @@ void Block::RunBlock() {
   for (Thread& thread : threads_) thread.done = false;
   BeginCheckedBlock();
   if (shuffles_) std::shuffle(order_.begin(), order_.end(), random_);
+  contexts_.BeginBlock(threads_.size());
   shared_.BeginBlock();
   while (done_ < threads_.size()) {
     const bool more = begun_ < threads_.size();
@@ -193,6 +203,9 @@ void Block::RunBlock() {
     }
   }
   shared_.EndBlock();
+  contexts_.EndBlock();
+  idle_.insert(idle_.end(), spent_.begin(), spent_.end());
+  spent_.clear();
 }
 
 void Block::Run(const KernelCall& call) {
@@ -247,6 +260,9 @@ void Block::Deadlock() {
 
 int Block::Barrier(Vote vote, int predicate, const Site& site) {
   if (skipped_barrier >= 0 && IsAt(BarrierSites()[skipped_barrier], site)) return predicate;
+  // Threads that are slow to leave this one are not ordered with the next.
+  void* const order = &orders_[barriers_ % 2];
+  contexts_.Leave(order);
   if (done_ > 0) {
     Fatal("divergent barrier in %s: thread %s of block %s comes to %s after others have ended",
           name(), Text(current_->index).c_str(), Text(blockIdx).c_str(), Text(site).c_str());
@@ -273,6 +289,7 @@ int Block::Barrier(Vote vote, int predicate, const Site& site) {
   } else {
     Wait();
   }
+  contexts_.Enter(self->id, order);
   return self->result;
 }
 
@@ -287,6 +304,7 @@ void Block::ReleaseBarrier() {
     if (thread != current_) ready_.push_back(thread);
   }
   at_barrier_.clear();
+  ++barriers_;
   if (!shuffles_) std::reverse(ready_.begin(), ready_.end());
   OrderBlock();
   Go(current_);
@@ -297,6 +315,9 @@ void Block::Exchange(WarpKind kind, unsigned mask, int source, const void* in, v
   const unsigned lane = current_->id % kLanes;
   const unsigned first = current_->id - lane;
   Warp& warp = warps_[current_->id / kLanes];
+  Thread* self = current_;
+  void* const order = &warp.orders[warp.completed % 2];
+  contexts_.Leave(order);
   const size_t there = std::min<size_t>(kLanes, threads_.size() - first);
   const unsigned wanted = there == kLanes ? mask : mask & ((1u << there) - 1);
   const auto complain = [&](const char* what) {
@@ -332,6 +353,7 @@ void Block::Exchange(WarpKind kind, unsigned mask, int source, const void* in, v
   } else {
     Wait();
   }
+  contexts_.Enter(self->id, order);
 }
 
 void Block::Complete(const Meeting& meeting, Warp& warp) {

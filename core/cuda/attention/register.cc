@@ -101,8 +101,6 @@ absl::StatusOr<Kernel> MakeAttentionGrad(const KernelRequest& r) {
   Shape y = r.in(1);
   y[y.rank() - 1] = shape.value_depth;
   if (r.in(0) != y || r.inputs[0].dtype != shape.dtype) return Unserved(r);
-  // In 16 bits the probabilities are rounded as the body rounds them; this kernel does not.
-  if (shape.dtype != DType::kFloat) return Unserved(r);
   Kernel kernel = QueuedKernel(r, [shape](const KernelCall& call) {
     const void* mask = shape.masked ? In(call, 4) : nullptr;
     const AttentionGrads grads = {In(call, 0), Out(call, 0), Out(call, 1), Out(call, 2),

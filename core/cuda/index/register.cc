@@ -52,10 +52,26 @@ absl::StatusOr<ElementsCall> ElementsOf(const KernelRequest& r) {
   return call;
 }
 
+namespace {
+
+// Unimplemented where constant tuples point outside of the axes from `first` on.
+absl::Status CheckTuples(const KernelRequest& r, int first) {
+  if (r.inputs[1].constant == nullptr) return absl::OkStatus();
+  ONWARD_ASSIGN_OR_RETURN(const std::vector<int64_t> indices, ConstantInts(r, 1));
+  const int64_t length = r.in(1)[r.in(1).rank() - 1];
+  for (size_t i = 0; i < indices.size(); ++i) {
+    const int64_t bound = r.in(0)[first + static_cast<int>(static_cast<int64_t>(i) % length)];
+    if (indices[i] < -bound || indices[i] >= bound) return Unserved(r);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
 absl::StatusOr<Tuples> TuplesOf(const KernelRequest& r, int64_t batch_dims) {
   const Shape &data = r.in(0), &indices = r.in(1);
   const int rank = indices.rank();
-  bool fits = r.inputs[1].dtype == DType::kInt64 && r.inputs[1].constant == nullptr;
+  bool fits = r.inputs[1].dtype == DType::kInt64;
   fits = fits && batch_dims >= 0 && batch_dims < rank && batch_dims <= data.rank();
   for (int i = 0; fits && i < batch_dims; ++i) fits = data[i] == indices[i];
   if (!fits || indices[rank - 1] > data.rank() - batch_dims ||
@@ -63,6 +79,7 @@ absl::StatusOr<Tuples> TuplesOf(const KernelRequest& r, int64_t batch_dims) {
     return Unserved(r);
   }
   const int first = static_cast<int>(batch_dims);
+  ONWARD_RETURN_IF_ERROR(CheckTuples(r, first));
   const Shape::Dims strides = data.Strides();
   Tuples tuples;
   tuples.length = static_cast<int>(indices[rank - 1]);
@@ -179,8 +196,15 @@ absl::StatusOr<Kernel> MakeReverseSequence(const KernelRequest& r) {
   state.bytes = BytesOf(r.inputs[0].dtype);
   const bool axes = batch_axis + time_axis == 1 && batch_axis * time_axis == 0;
   if (!axes || in.rank() < 2 || state.bytes == 0 || r.inputs[1].dtype != DType::kInt64 ||
-      r.in(1) != Shape{in[static_cast<int>(batch_axis)]} || r.inputs[1].constant != nullptr) {
+      r.in(1) != Shape{in[static_cast<int>(batch_axis)]}) {
     return Unserved(r);
+  }
+  if (r.inputs[1].constant != nullptr) {
+    ONWARD_ASSIGN_OR_RETURN(const std::vector<int64_t> lengths, ConstantInts(r, 1));
+    const int64_t longest = in[static_cast<int>(time_axis)];
+    for (const int64_t length : lengths) {
+      if (length < 0 || length > longest) return Unserved(r);
+    }
   }
   state.first = in[0];
   state.second = in[1];

@@ -46,16 +46,6 @@ StepParameters Parameters(const AdamWAttributes& a) {
 // workspace: what would be written is asked before other kernels have read what that may lie over.
 class Flags {
  public:
-  static absl::StatusOr<std::shared_ptr<Flags>> Make(int device, size_t count) {
-    auto flags = std::make_shared<Flags>(count);
-    ONWARD_RETURN_IF_ERROR(StatusOf(cudaSetDevice(device), "choosing the device"));
-    ONWARD_RETURN_IF_ERROR(StatusOf(
-        cudaMalloc(reinterpret_cast<void**>(&flags->device_), flags->bytes()), "optimizer flags"));
-    ONWARD_RETURN_IF_ERROR(
-        StatusOf(cudaMallocHost(reinterpret_cast<void**>(&flags->host_), flags->bytes()),
-                 "optimizer flags"));
-    return flags;
-  }
   explicit Flags(size_t count) : count_(count) {}
   ~Flags() {
     if (device_ != nullptr) cudaFree(device_);
@@ -68,6 +58,7 @@ class Flags {
   template <class SetFlags>
   absl::StatusOr<std::vector<bool>> Ask(cudaStream_t stream, const SetFlags& set_flags) {
     const std::lock_guard<std::mutex> lock(mutex_);
+    ONWARD_RETURN_IF_ERROR(Allocate());
     ONWARD_RETURN_IF_ERROR(StatusOf(cudaMemsetAsync(device_, 0, bytes(), stream), kAsking));
     ONWARD_RETURN_IF_ERROR(StatusOf(set_flags(device_), kAsking));
     ONWARD_RETURN_IF_ERROR(StatusOf(
@@ -79,6 +70,16 @@ class Flags {
  private:
   static constexpr char kAsking[] = "asking whether the update is finite";
   size_t bytes() const { return count_ * sizeof(int); }
+  // When first asked, on the device of the call: where memory is short, that step fails and no
+  // other.
+  absl::Status Allocate() {
+    if (device_ == nullptr) {
+      ONWARD_RETURN_IF_ERROR(
+          StatusOf(cudaMalloc(reinterpret_cast<void**>(&device_), bytes()), kAsking));
+    }
+    if (host_ != nullptr) return absl::OkStatus();
+    return StatusOf(cudaMallocHost(reinterpret_cast<void**>(&host_), bytes()), kAsking);
+  }
 
   const size_t count_;
   std::mutex mutex_;
@@ -137,7 +138,7 @@ struct OptimizerStep {
 };
 
 template <class Attributes>
-absl::StatusOr<Kernel> MakeStep(int device, const KernelRequest& r) {
+absl::StatusOr<Kernel> MakeStep(const KernelRequest& r) {
   ONWARD_RETURN_IF_ERROR(CheckRequest(r, 0));
   constexpr int kStates = Attributes::kStates;
   ONWARD_ASSIGN_OR_RETURN(const OptimizerPlaces places,
@@ -159,8 +160,7 @@ absl::StatusOr<Kernel> MakeStep(int device, const KernelRequest& r) {
     }
   }
   kernel.lists = TensorLists{places.first, 2 + kStates, 1 + kStates};
-  ONWARD_ASSIGN_OR_RETURN(std::shared_ptr<Flags> flags,
-                          Flags::Make(device, places.tensors * (1 + kStates)));
+  auto flags = std::make_shared<Flags>(places.tensors * (1 + kStates));
   kernel.run = [step, what = r.node.Describe()](const KernelCall& call) {
     return StatusOf(step->Run(call, nullptr), what);
   };
@@ -171,22 +171,18 @@ absl::StatusOr<Kernel> MakeStep(int device, const KernelRequest& r) {
 }
 
 template <class Attributes>
-KernelTable::Entry StepEntry(const Context& context) {
-  return {"cuda", 1,
-          [device = context.options.index](const KernelRequest& r) {
-            return MakeStep<Attributes>(device, r);
-          },
-          kTypes};
+KernelTable::Entry StepEntry() {
+  return {"cuda", 1, MakeStep<Attributes>, kTypes};
 }
 
 }  // namespace
 
-void RegisterOptimizers(const Context& context, KernelTable& table) {
-  table.Add("Adam", StepEntry<AdamAttributes>(context), kTrainingDomain);
-  table.Add("Adagrad", StepEntry<AdagradAttributes>(context), kTrainingDomain);
-  table.Add("Momentum", StepEntry<MomentumAttributes>(context), kTrainingDomain);
-  table.Add("SgdStep", StepEntry<SgdAttributes>(context), kOnwardDomain);
-  table.Add("AdamWStep", StepEntry<AdamWAttributes>(context), kOnwardDomain);
+void RegisterOptimizers(const Context&, KernelTable& table) {
+  table.Add("Adam", StepEntry<AdamAttributes>(), kTrainingDomain);
+  table.Add("Adagrad", StepEntry<AdagradAttributes>(), kTrainingDomain);
+  table.Add("Momentum", StepEntry<MomentumAttributes>(), kTrainingDomain);
+  table.Add("SgdStep", StepEntry<SgdAttributes>(), kOnwardDomain);
+  table.Add("AdamWStep", StepEntry<AdamWAttributes>(), kOnwardDomain);
 }
 
 }  // namespace onward::cuda

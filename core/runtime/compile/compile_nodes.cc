@@ -188,12 +188,12 @@ absl::StatusOr<std::vector<Node>> Compiler::AddOnTensors(const Node& node,
   if (!options_.accelerators.empty()) {
     ONWARD_ASSIGN_OR_RETURN(const bool added, AddOnAccelerator(node, inputs, specs, outputs, &why));
     if (added) return std::vector<Node>();
-    // The nodes of a body may do better.
+    // The nodes of a body may do better. Where there is none, the host's kernel does.
     if (why != kIsHostArithmetic && why != kIsIsland) {
-      ONWARD_ASSIGN_OR_RETURN(std::optional<Function> body,
-                              operators_->FunctionBody(node, facts, plan_.opsets));
-      if (body.has_value() && SuitsAccelerators(*body)) {
-        return ExpandCall(*body, node, NextPrefix(node), &readers_->names());
+      const absl::StatusOr<std::optional<Function>> body =
+          operators_->FunctionBody(node, facts, plan_.opsets);
+      if (body.ok() && body->has_value() && SuitsAccelerators(**body)) {
+        return ExpandCall(**body, node, NextPrefix(node), &readers_->names());
       }
     }
   }

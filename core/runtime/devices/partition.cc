@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/status.h"
 #include "core/runtime/compile/compiler.h"
+#include "core/runtime/control/control.h"
 #include "core/runtime/devices/islands.h"
 
 namespace onward {
@@ -37,6 +38,7 @@ bool Compiler::IsHostArithmetic(const std::vector<int>& inputs,
 bool Compiler::SuitsAccelerators(const Function& body) const {
   int known = 0;
   for (const Node& node : body.body.nodes) {
+    if (IsControl(node)) return false;
     known += absl::c_any_of(options_.accelerators, [&](const Device* device) {
       return device->kernels().Find(node.op_type, node.domain) != nullptr;
     });

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/runtime/devices/residents.h"
 
+#include <set>
+
 #include "core/base/status.h"
 
 namespace onward {
@@ -29,13 +31,15 @@ absl::StatusOr<void*> Residents::Place(const std::string& name, const Tensor& ho
 void Residents::Wrote(const std::string& name) { held_.at(name).newer = true; }
 
 absl::Status Residents::Fetch(absl::btree_map<std::string, Tensor>* variables) {
+  std::set<Stream*> used;
   for (auto& [name, held] : held_) {
     if (!held.newer) continue;
     Tensor& host = variables->at(name);
     ONWARD_ASSIGN_OR_RETURN(Stream* const stream, StreamOf(*held.device));
     ONWARD_RETURN_IF_ERROR(stream->CopyOut(host.raw(), held.memory.get(), host.bytes()));
+    used.insert(stream);
   }
-  for (auto& [device, stream] : streams_) ONWARD_RETURN_IF_ERROR(stream->Synchronize());
+  for (Stream* stream : used) ONWARD_RETURN_IF_ERROR(stream->Synchronize());
   for (auto& [name, held] : held_) held.newer = false;
   return absl::OkStatus();
 }

@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "autograd/differentiate.h"
 #include "core/runtime/plan/plan.h"
 #include "core/runtime/session.h"
 #include "environment/environment.h"
@@ -51,6 +52,8 @@ struct Row {
   std::vector<FarOptions> devices;
   // Of the plan's text, without the arenas.
   std::vector<std::string> steps;
+  // If not empty, the plan is that of the gradients of y by these.
+  std::vector<std::string> by = {};
 };
 void PrintTo(const Row& row, std::ostream* out) { *out << row.name; }
 
@@ -73,12 +76,27 @@ Tensor Counting(const ValueType& type) {
   return t;
 }
 
+absl::StatusOr<Graph> GraphOf(const Row& row, const Environment& environment) {
+  auto graph = RunnableGraph(TextModel(row.graph), environment);
+  if (!graph.ok() || row.by.empty()) return graph;
+  DifferentiateOptions options;
+  options.operators = &environment.operators();
+  options.rules = &environment.rules();
+  auto gradients = Differentiate(*graph, "y", row.by, options);
+  if (!gradients.ok()) return gradients.status();
+  gradients->graph.outputs.clear();
+  for (const std::string& value : gradients->values) {
+    gradients->graph.outputs.push_back({value, *gradients->graph.TypeOf(value)});
+  }
+  return gradients->graph;
+}
+
 class Partition : public testing::TestWithParam<Row> {};
 
 TEST_P(Partition, IsThisPlan) {
   const Row& row = GetParam();
   const Far far(row.devices);
-  auto graph = RunnableGraph(TextModel(row.graph), *far.environment);
+  auto graph = GraphOf(row, *far.environment);
   ASSERT_TRUE(graph.ok()) << graph.status();
   TensorMap feeds;
   for (const NamedType& in : graph->inputs) {
@@ -188,6 +206,12 @@ INSTANTIATE_TEST_SUITE_P(
          {"x = Copy(x)  @cpu -> far:0", "w = Copy(w)  @cpu -> far:0", "a = MatMul(x, w)  @far:0",
           "a = Copy(a)  @far:0 -> cpu", "b = Softmax(a)  @cpu (its copies would cost more)",
           "b = Copy(b)  @cpu -> far:0", "y = MatMul(b, w)  @far:0", "y = Copy(y)  @far:0 -> cpu"}},
+        {"Gradient",
+         "g (float[4,8] x, float[8,8] w) => (float y) { a = MatMul(x, w) b = Erf(a) c = Softmax(b) "
+         "d = MatMul(c, w) y = ReduceSum <keepdims = 0> (d) }",
+         {{.without = {"Erf"}}},
+         {"?"},
+         {"w"}},
     }),
     [](const auto& info) { return info.param.name; });
 
@@ -212,6 +236,26 @@ Model TrainableNetwork() {
   options.optimizer = OptimizerSpec{"adamw", {}};
   options.clip_norm = 1;
   return MakeTrainable(model, options, DefaultEnvironment()).value().model;
+}
+
+// A step that updates in place, on the device: nothing but what is fed and printed is copied.
+TEST(TrainingPlan, UpdatesInPlaceOnTheDevice) {
+  const Far far({kAll});
+  AuthorOptions options;
+  options.optimizer = OptimizerSpec{"sgd", {}};
+  const Model trainable =
+      MakeTrainable(TextModel("g (float[4,8] x) => (float[4,3] y) <float[8,3] w = {" + Numbers(24) +
+                              "}> { y = MatMul(x, w) }"),
+                    options, *far.environment)
+          .value()
+          .model;
+  auto model = Open(trainable, *far.environment);
+  const TensorMap feeds = {{"x", Tensor::Zeros(DType::kFloat, {4, 8})},
+                           {"label", Tensor::Zeros(DType::kInt64, {4})}};
+  const auto executor = model->PrepareStep(0, feeds, {"loss"});
+  ASSERT_TRUE(executor.ok()) << executor.status();
+  const Plan& plan = (*executor)->plan();
+  EXPECT_THAT(StepLines(plan.ToText()), ElementsAreArray({"?"})) << plan.ToText();
 }
 
 TensorMap Batch(int step) {
