@@ -152,7 +152,13 @@ absl::StatusOr<Executor*> TrainingModel::PrepareStep(int entry, const TensorMap&
                                                      const std::vector<std::string>& outputs) {
   std::map<std::string, FeedType> types;
   for (const auto& [name, tensor] : feeds) types[name] = {tensor.dtype(), tensor.shape()};
-  return StepProgram(entry, outputs).session.Prepare(types);
+  return PrepareStep(entry, types, outputs);
+}
+
+absl::StatusOr<Executor*> TrainingModel::PrepareStep(int entry,
+                                                     const std::map<std::string, FeedType>& feeds,
+                                                     const std::vector<std::string>& outputs) {
+  return StepProgram(entry, outputs).session.Prepare(feeds);
 }
 
 absl::Status TrainingModel::CheckOutput(const std::string& name) const {
@@ -216,6 +222,7 @@ absl::StatusOr<ValueMap> TrainingModel::RunEntry(int entry, const ValueMap& feed
   run.cancel = cancel;
   run.writer = &writer_;
   run.residents = &residents_;
+  run.meanwhile = std::exchange(meanwhile_, nullptr);
   auto result = program.session.RunValues(relevant, &variables_, run);
   if (!result.ok()) {
     return entries() > 1 ? Annotate(result.status(), absl::StrCat("training_info[", entry, "]"))
@@ -270,6 +277,18 @@ absl::StatusOr<TensorMap> TrainingModel::Step(const TensorMap& feeds,
                                               const std::atomic<bool>* cancel) {
   ONWARD_ASSIGN_OR_RETURN(ValueMap results, StepValues(ToValues(feeds), outputs, cancel));
   return ToTensors(std::move(results));
+}
+
+absl::Status TrainingModel::Stage(const TensorMap& feeds, const std::vector<std::string>& outputs) {
+  for (int k = 0; k < entries(); ++k) {
+    Program& program = StepProgram(k, outputs);
+    TensorMap relevant;
+    for (const NamedType& in : program.inputs) {
+      if (auto it = feeds.find(in.name); it != feeds.end()) relevant.insert(*it);
+    }
+    ONWARD_RETURN_IF_ERROR(program.session.Stage(relevant));
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<TensorMap> TrainingModel::Infer(const TensorMap& feeds) {

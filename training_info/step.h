@@ -4,8 +4,10 @@
 #ifndef ONWARD_TRAINING_INFO_STEP_H_
 #define ONWARD_TRAINING_INFO_STEP_H_
 
+#include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -58,6 +60,12 @@ class TrainingModel {
   absl::StatusOr<TensorMap> StepEntry(int entry, const TensorMap& feeds,
                                       const std::vector<std::string>& outputs = {},
                                       const std::atomic<bool>* cancel = nullptr);
+  // Begins to copy what a later step is fed to the accelerators, while they compute. That step
+  // finds it there if it is fed the same tensors, which do not change until then.
+  absl::Status Stage(const TensorMap& feeds, const std::vector<std::string>& outputs = {});
+  // What to do while accelerators work on the next step: called once, before the host waits for
+  // them; not at all where there are none.
+  void set_meanwhile(std::function<void()> meanwhile) { meanwhile_ = std::move(meanwhile); }
   // The inference graph with the present values.
   absl::StatusOr<TensorMap> Infer(const TensorMap& feeds);
 
@@ -95,8 +103,10 @@ class TrainingModel {
   // the next step, which copies them where the model is still there by then.
   absl::StatusOr<Model> Export() const;
 
-  // For `bench`: the plan of an entry for these feeds.
+  // For `bench` and `inspect`: the plan of an entry for feeds like these, or of these types.
   absl::StatusOr<Executor*> PrepareStep(int entry, const TensorMap& feeds,
+                                        const std::vector<std::string>& outputs);
+  absl::StatusOr<Executor*> PrepareStep(int entry, const std::map<std::string, FeedType>& feeds,
                                         const std::vector<std::string>& outputs);
 
  private:
@@ -129,6 +139,7 @@ class TrainingModel {
   Variables originals_;  // the file's values of variables that no initialization computes
   mutable std::weak_ptr<Variables> lent_;
   const Executor* writer_ = nullptr;  // RunOptions::writer
+  std::function<void()> meanwhile_;
   RandomState random_;
   uint64_t iteration_ = 0;  // of Step; entries run alone do not count
   std::map<std::pair<int, std::vector<std::string>>, std::unique_ptr<Program>> programs_;

@@ -165,18 +165,51 @@ class Loop {
     return absl::OkStatus();
   }
 
-  absl::Status RunSteps() {
+  // A batch, and where the data is before and after it.
+  struct Taken {
     Batch batch;
+    TensorMap feeds;
+    BatchPosition before, after;
+  };
+
+  absl::Status Take(Taken* taken) {
+    taken->before = source_->position();
+    taken->feeds.clear();
+    ONWARD_RETURN_IF_ERROR(source_->Next(&taken->batch));
+    taken->after = source_->position();
+    ONWARD_ASSIGN_OR_RETURN(taken->feeds, feeding_->Feeds(taken->batch.tensors));
+    return absl::OkStatus();
+  }
+
+  // While an accelerator works on a step, the next batch is taken and sent on its way; whatever is
+  // wrong with it is said when it is its turn.
+  bool TakeAhead(Taken* taken) {
+    const absl::Status status = Take(taken);
+    if (status.ok() && model_->Stage(taken->feeds, wanted_).ok()) return true;
+    source_->SetPosition(taken->before).IgnoreError();
+    return false;
+  }
+
+  absl::Status RunSteps() {
+    Taken batches[2];
+    int turn = 0;
+    bool ahead = false;  // batches[turn] was taken during the step before
     SmoothedMean loss(kLossDecay), accuracy(kLossDecay);
+    position_ = source_->position();
     while (result_.steps < total_) {
       if (cancel_ != nullptr && cancel_->load()) return absl::CancelledError("stopped");
-      const BatchPosition before = source_->position();
-      ONWARD_RETURN_IF_ERROR(source_->Next(&batch));
-      ONWARD_ASSIGN_OR_RETURN(TensorMap feeds, feeding_->Feeds(batch.tensors));
+      if (!std::exchange(ahead, false)) ONWARD_RETURN_IF_ERROR(Take(&batches[turn]));
+      const Batch& batch = batches[turn].batch;
+      const TensorMap& feeds = batches[turn].feeds;
+      if (result_.steps + 1 < total_) {
+        model_->set_meanwhile([&] { ahead = TakeAhead(&batches[1 - turn]); });
+      }
       auto outputs = model_->Step(feeds, wanted_, cancel_);
+      model_->set_meanwhile(nullptr);
+      // Of a step that fails, the batch counts as not taken: a resumed run meets it again.
+      position_ = outputs.ok() ? batches[turn].after : batches[turn].before;
+      if (ahead) turn = 1 - turn;
       if (!outputs.ok()) {
-        // The batch counts as not taken: a resumed run meets it again.
-        ONWARD_RETURN_IF_ERROR(source_->SetPosition(before));
         return Annotate(outputs.status(),
                         absl::StrCat("'", model_->model().path(), "', step ", result_.steps + 1));
       }
@@ -224,7 +257,7 @@ class Loop {
     JsonWriter w;
     w.BeginObject()
         .Field("step", step.step)
-        .Field("epoch", source_->position().epoch)
+        .Field("epoch", position_.epoch)
         .Field("loss", step.loss);
     if (!std::isnan(step.metric)) w.Field("accuracy", step.metric);
     if (!std::isnan(step.learning_rate)) w.Field("learning_rate", step.learning_rate);
@@ -278,8 +311,8 @@ class Loop {
     ONWARD_ASSIGN_OR_RETURN(Model out, model_->Export());
     StoreClasses(classes_stored_, &out);
     out.SetMetadata(kMetaSteps, absl::StrCat(result_.steps));
-    out.SetMetadata(kMetaEpoch, absl::StrCat(source_->position().epoch));
-    out.SetMetadata(kMetaIndex, absl::StrCat(source_->position().index));
+    out.SetMetadata(kMetaEpoch, absl::StrCat(position_.epoch));
+    out.SetMetadata(kMetaIndex, absl::StrCat(position_.index));
     out.SetMetadata(kMetaDataSeed, absl::StrCat(options_.seed));
     out.SetMetadata(kMetaBatch, absl::StrCat(options_.batch));
     out.SetMetadata(kMetaShuffle, options_.shuffle ? "1" : "0");
@@ -334,6 +367,7 @@ class Loop {
   std::string loss_, train_output_, label_;
   std::vector<std::string> wanted_;
   std::optional<BatchSource> source_;
+  BatchPosition position_;  // behind the last step that was done
   std::optional<Feeding> feeding_;
   std::unique_ptr<Evaluator> evaluator_;
   std::unique_ptr<Progress> progress_;

@@ -93,10 +93,11 @@ absl::StatusOr<Kernel> MakeGather(const KernelRequest& r) {
   state.count = r.in(1).elements();
   state.real = IsReal(r.inputs[0].dtype);
   state.indices.narrow = r.inputs[1].dtype == DType::kInt32;
-  return QueuedKernel(r, [state](const KernelCall& call) {
+  return FaultingKernel(r, "index", [state](const KernelCall& call) {
     GatherCall now = state;
     now.data = In(call, 0);
     now.indices.data = In(call, 1);
+    now.indices.fault = FaultOf(call);
     now.result = Out(call, 0);
     return Gather(now, StreamOf(call));
   });
@@ -105,10 +106,11 @@ absl::StatusOr<Kernel> MakeGather(const KernelRequest& r) {
 absl::StatusOr<Kernel> MakeGatherElements(const KernelRequest& r) {
   ONWARD_RETURN_IF_ERROR(CheckRequest(r, 2));
   ONWARD_ASSIGN_OR_RETURN(const ElementsCall state, ElementsOf(r));
-  return QueuedKernel(r, [state](const KernelCall& call) {
+  return FaultingKernel(r, "index", [state](const KernelCall& call) {
     ElementsCall now = state;
     now.data = In(call, 0);
     now.indices.data = In(call, 1);
+    now.indices.fault = FaultOf(call);
     now.result = Out(call, 0);
     return GatherElements(now, StreamOf(call));
   });
@@ -120,8 +122,10 @@ absl::StatusOr<Kernel> MakeGatherND(const KernelRequest& r) {
   const int bytes = BytesOf(r.inputs[0].dtype);
   if (bytes == 0) return Unserved(r);
   const bool real = IsReal(r.inputs[0].dtype);
-  return QueuedKernel(r, [=](const KernelCall& call) {
-    return GatherTuples(tuples, bytes, real, In(call, 0), static_cast<const int64_t*>(In(call, 1)),
+  return FaultingKernel(r, "index", [=](const KernelCall& call) {
+    Tuples now = tuples;
+    now.fault = FaultOf(call);
+    return GatherTuples(now, bytes, real, In(call, 0), static_cast<const int64_t*>(In(call, 1)),
                         Out(call, 0), StreamOf(call));
   });
 }
@@ -186,9 +190,10 @@ absl::StatusOr<Kernel> MakeReverseSequence(const KernelRequest& r) {
   state.second = in[1];
   state.inner = in.elements(2, in.rank());
   state.time_first = time_axis == 0;
-  return QueuedKernel(r, [state](const KernelCall& call) {
+  return FaultingKernel(r, "sequence length", [state](const KernelCall& call) {
     ReverseCall now = state;
     now.lengths = static_cast<const int64_t*>(In(call, 1));
+    now.fault = FaultOf(call);
     now.data = In(call, 0);
     now.result = Out(call, 0);
     return ReverseSequence(now, StreamOf(call));
@@ -197,7 +202,7 @@ absl::StatusOr<Kernel> MakeReverseSequence(const KernelRequest& r) {
 
 }  // namespace
 
-void RegisterIndex(const Context&, KernelTable& table) {
+void RegisterIndex(const Context& context, KernelTable& table) {
   const char* movable = "all but packed and strings";
   table.Add("Gather", {"cuda", 1, MakeGather, movable});
   table.Add("GatherElements", {"cuda", 11, MakeGatherElements, movable});
@@ -206,7 +211,7 @@ void RegisterIndex(const Context&, KernelTable& table) {
   table.Add("TopK",
             {"cuda", 10, MakeTopK, "float, double, float16, bfloat16, 32 and 64-bit integers"});
   table.Add("ReverseSequence", {"cuda", 10, MakeReverseSequence, movable});
-  RegisterScatter(table);
+  RegisterScatter(context, table);
 }
 
 }  // namespace onward::cuda
