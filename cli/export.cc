@@ -12,6 +12,7 @@
 #include "core/base/status.h"
 #include "core/graph/verify.h"
 #include "core/onnx_io/model.h"
+#include "training_info/averages.h"
 #include "training_info/combine.h"
 #include "training_info/import.h"
 #include "training_info/lower.h"
@@ -51,6 +52,7 @@ absl::StatusOr<Model> PortableStep(const Model& model, const Environment& enviro
 absl::StatusOr<int> RunExport(const Args& args, const Environment& environment) {
   ONWARD_ASSIGN_OR_RETURN(Model model, ReadModel(args.Argument("MODEL")));
   WarnOfTraining(model);
+  if (args.Has("ema")) ONWARD_RETURN_IF_ERROR(UseAverages(&model));
   Model out;
   if (args.Has("portable-step")) {
     ONWARD_ASSIGN_OR_RETURN(out, PortableStep(model, environment));
@@ -93,6 +95,7 @@ Command ExportCommand() {
                      "like", "ORIGINAL",
                      "put the weights into a copy of this file (its opset, names and bytes kept)")
                      .Names(FlagNames::kModel),
+                 Flag::Switch("ema", "with the averages of the weights in their place"),
                  Flag::Switch("portable-step",
                               "write the training step as plain ONNX operators instead")},
        .example = "onward export trained.onnx -o model.onnx --like original.onnx"},

@@ -18,6 +18,7 @@
 #include "trainer/report/jsonl.h"
 #include "trainer/run/class_labels.h"
 #include "trainer/run/loop.h"
+#include "training_info/averages.h"
 #include "training_info/lower.h"
 #include "training_info/surgery/surgery.h"
 
@@ -254,6 +255,7 @@ absl::Status CheckEvalFlags(const Args& args) {
 absl::StatusOr<int> RunEval(const Args& args, const Environment& environment) {
   WatchInterrupts();
   ONWARD_ASSIGN_OR_RETURN(Model model, ReadModel(args.Argument("MODEL")));
+  if (args.Has("ema")) ONWARD_RETURN_IF_ERROR(UseAverages(&model));
   ONWARD_ASSIGN_OR_RETURN(std::shared_ptr<const Dataset> data,
                           OpenData(args.String("data"), Split::kTest));
   ONWARD_ASSIGN_OR_RETURN(Graph graph, RunnableGraph(model, environment));
@@ -349,6 +351,7 @@ Command EvalCommand() {
                 "which loss to report; by default the one it was trained with, or from the labels"),
             Flag::Value("train-output", "NAME", "the model output to judge; the first by default"),
             Flag::Count("batch", "N", "examples at a time", 1).Default("256"),
+            Flag::Switch("ema", "with the averages of the weights in their place"),
             Flag::Number("at-least", "A", "exit 1 if the accuracy (0 to 1) is below this", 0, 1),
             Flag::Switch("json", "print one JSON object")},
        .example = "onward eval model.onnx --data mnist:DIR",

@@ -16,11 +16,14 @@
 #include "core/graph/rename.h"
 #include "core/graph/verify.h"
 #include "training_info/author_loss.h"
+#include "training_info/author_state.h"
 #include "training_info/author_update.h"
+#include "training_info/averages.h"
 #include "training_info/export.h"
 #include "training_info/library.h"
 #include "training_info/lower.h"
 #include "training_info/step.h"
+#include "training_info/surgery/precision.h"
 #include "training_info/surgery/surgery.h"
 #include "training_info/weights/choice.h"
 
@@ -36,6 +39,7 @@ class Author {
         weights_(options.train, options.freeze) {}
 
   absl::StatusOr<AuthorResult> Run() {
+    ONWARD_RETURN_IF_ERROR(CheckNumbers());
     ONWARD_RETURN_IF_ERROR(PrepareInference());
     ONWARD_ASSIGN_OR_RETURN(trained_, weights_.Choose(outputs_, graph_));
     ONWARD_RETURN_IF_ERROR(BuildAlgorithm());
@@ -47,10 +51,27 @@ class Author {
     ONWARD_ASSIGN_OR_RETURN(trained_, weights_.Choose(outputs_, graph_));
     Graph work = graph_;
     ONWARD_RETURN_IF_ERROR(AddLoss(&work));
-    return ReportGradients(work, loss_, trained_, Differentiating());
+    return ReportGradients(work, loss_, variables_, Differentiating());
   }
 
  private:
+  absl::Status CheckNumbers() const {
+    if (options_.accumulate < 1) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("accumulate is ", options_.accumulate, "; it takes a number from 1"));
+    }
+    if (!(options_.ema >= 0 && options_.ema < 1)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("ema is ", options_.ema, "; it takes a decay from 0 to below 1"));
+    }
+    const DType p = options_.precision;
+    if (p != DType::kUndefined && p != DType::kFloat16 && p != DType::kBFloat16) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("precision is ", DTypeName(p), "; it takes bfloat16 or float16"));
+    }
+    return absl::OkStatus();
+  }
+
   // The inference graph of the result, and whether the file's own has to be
   // rewritten for it.
   absl::Status PrepareInference() {
@@ -65,10 +86,10 @@ class Author {
     ONWARD_RETURN_IF_ERROR(FindingsToStatus(CheckGraph(graph_)));
     // A file of ai.onnx.ml alone need not import ai.onnx.
     if (graph_.opset() == 0) graph_.opsets[""] = kOldestWrittenOpset;
-    if (graph_.opset() < kOldestWrittenOpset) {
-      Note(absl::StrCat("raised the model from opset ", graph_.opset(), " to ",
-                        kOldestWrittenOpset));
-      ONWARD_ASSIGN_OR_RETURN(graph_, RaiseOpset(graph_, kOldestWrittenOpset));
+    const int oldest = std::max(kOldestWrittenOpset, OpsetForPrecision(graph_, options_.precision));
+    if (graph_.opset() < oldest) {
+      Note(absl::StrCat("raised the model from opset ", graph_.opset(), " to ", oldest));
+      ONWARD_ASSIGN_OR_RETURN(graph_, RaiseOpset(graph_, oldest));
       rewritten_ = true;
     }
     ONWARD_RETURN_IF_ERROR(OpenLearnedModels());
@@ -138,6 +159,13 @@ class Author {
     Graph work = graph_;
     const size_t inference_nodes = work.nodes.size();
     ONWARD_RETURN_IF_ERROR(AddLoss(&work));
+    y_ = loss_;
+    if (options_.precision == DType::kFloat16) {
+      GraphBuilder b(&work, &environment_.operators(), "train");
+      scale_.emplace(b, &state_);
+      y_ = b.Named(scale_->Scaled(b.Value(loss_)), b.UniqueName("scaled_loss")).name();
+      ONWARD_RETURN_IF_ERROR(b.status());
+    }
     std::vector<std::string> gradients;
     if (options_.gradient == GradientForm::kOperator) {
       GraphBuilder b(&work, &environment_.operators(), "train");
@@ -147,7 +175,7 @@ class Author {
       ONWARD_RETURN_IF_ERROR(ExpandGradients(work, environment_).status());
     } else {
       ONWARD_ASSIGN_OR_RETURN(Gradients result,
-                              Differentiate(work, loss_, trained_, Differentiating()));
+                              Differentiate(work, y_, variables_, Differentiating()));
       work = std::move(result.graph);
       gradients = result.values;
     }
@@ -170,10 +198,11 @@ class Author {
     Graph& work = *graph;
     const TrainingModes modes = {.freeze_statistics = options_.freeze_statistics};
     Renaming trained;
+    ChooseVariables(&work);
     if (NeedsTrainingForward(graph_, outputs_, modes)) {
       TrainingForward forward = CopyForward(graph_, outputs_, modes);
       for (Node& node : forward.nodes) work.nodes.push_back(std::move(node));
-      entry_.update_bindings = forward.statistics;
+      state_.bindings() = forward.statistics;
       Note(
           "the algorithm holds a training-mode copy of the forward pass (BatchNormalization, "
           "Dropout)");
@@ -186,6 +215,9 @@ class Author {
         }
       }
     }
+    if (options_.precision != DType::kUndefined) {
+      ONWARD_RETURN_IF_ERROR(LowerForward(&trained, &work));
+    }
     for (const std::string& output : outputs_) train_outputs_.push_back(Renamed(trained, output));
     std::vector<std::string> labels = {options_.label};
     labels.insert(labels.end(), options_.more_labels.begin(), options_.more_labels.end());
@@ -197,15 +229,70 @@ class Author {
     return absl::OkStatus();
   }
 
+  // The optimizer works on the weights, or on master copies of them.
+  void ChooseVariables(Graph* work) {
+    GraphBuilder b(work, &environment_.operators(), "train");
+    for (const std::string& name : trained_) {
+      const Tensor& weight = graph_.initializers.at(name);
+      const bool narrow = weight.dtype() == DType::kFloat16 || weight.dtype() == DType::kBFloat16;
+      TrainedWeight trained{name, name, weight.dtype()};
+      if (narrow && options_.precision != DType::kUndefined) {
+        const Expr master = state_.AddLike(b, absl::StrCat(name, "__master"), name,
+                                           RoundedTo(DType::kFloat, weight), kMasterOfKey);
+        masters_[name] = master.name();
+        trained = {name, master.name(), DType::kFloat};
+      }
+      variables_.push_back(trained.variable);
+      weights_trained_.push_back(std::move(trained));
+    }
+  }
+
+  // Puts a copy of the forward pass that computes in the lower precision behind the one that is
+  // there.
+  absl::Status LowerForward(Renaming* trained, Graph* work) {
+    std::vector<WantedValue> wanted;
+    for (const std::string& output : outputs_) {
+      wanted.push_back({Renamed(*trained, output), DType::kFloat});
+    }
+    for (const Binding& b : state_.bindings()) {
+      wanted.push_back({b.value, graph_.initializers.at(b.variable).dtype()});
+    }
+    LoweredForward forward =
+        LowerPrecision(*work, wanted, options_.precision, masters_, environment_.operators());
+    if (forward.products == 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("no product or convolution of the model can be computed in ",
+                       DTypeName(options_.precision), "; leave --precision out"));
+    }
+    for (Node& node : forward.nodes) work->nodes.push_back(std::move(node));
+    ONWARD_RETURN_IF_ERROR(InferTypes(work, environment_.operators()));
+    for (size_t i = 0; i < outputs_.size(); ++i) {
+      // The shape is that of the original, also where only its declaration tells.
+      if (const ValueType* type = work->TypeOf(outputs_[i])) {
+        ValueType wide = *type;
+        wide.dtype = DType::kFloat;
+        work->types[forward.values[i]] = std::move(wide);
+      }
+      (*trained)[outputs_[i]] = forward.values[i];
+    }
+    for (size_t i = 0; i < state_.bindings().size(); ++i) {
+      state_.bindings()[i].value = forward.values[outputs_.size() + i];
+    }
+    Note(absl::StrCat(forward.products, " products and convolutions compute in ",
+                      DTypeName(options_.precision), ", the optimizer in float",
+                      masters_.empty() ? "" : " (master copies of the weights)"));
+    return absl::OkStatus();
+  }
+
   std::vector<std::string> AddGradientNode(GraphBuilder& b) {
     Node node;
     node.op_type = "Gradient";
     node.domain = std::string(kTrainingDomain);
     node.name = "gradient";
-    node.inputs = trained_;
-    node.attributes["xs"] = trained_;
-    node.attributes["y"] = loss_;
-    for (const std::string& x : trained_)
+    node.inputs = variables_;
+    node.attributes["xs"] = variables_;
+    node.attributes["y"] = y_;
+    for (const std::string& x : variables_)
       node.outputs.push_back(b.UniqueName(absl::StrCat(x, "__grad")));
     std::vector<std::string> outputs = node.outputs;
     b.Append(std::move(node));
@@ -213,12 +300,9 @@ class Author {
   }
 
   absl::Status AddUpdates(const std::vector<std::string>& gradients, Graph* work) {
-    ONWARD_ASSIGN_OR_RETURN(WrittenUpdate written, WriteUpdate(options_, weights_, graph_, trained_,
-                                                               gradients, environment_, work));
-    rate_ = written.rate;
-    states_ = std::move(written.states);
-    entry_.update_bindings.insert(entry_.update_bindings.end(), written.bindings.begin(),
-                                  written.bindings.end());
+    ONWARD_ASSIGN_OR_RETURN(rate_, WriteUpdate({options_, weights_, graph_, weights_trained_,
+                                                gradients, scale_, environment_},
+                                               &state_, work));
     return absl::OkStatus();
   }
 
@@ -253,7 +337,7 @@ class Author {
       const bool label = std::find(labels_.begin(), labels_.end(), in.name) != labels_.end();
       if (label) algorithm.inputs.push_back(in);
     }
-    for (const auto& [name, tensor] : states_) algorithm.initializers.emplace(name, tensor);
+    state_.AddTo(&entry_);
     absl::flat_hash_set<std::string> inference_outputs;
     for (size_t i = 0; i < inference_nodes; ++i) {
       inference_outputs.insert(graph_.nodes[i].outputs.begin(), graph_.nodes[i].outputs.end());
@@ -264,7 +348,10 @@ class Author {
     for (size_t i = 0; i < outputs_.size(); ++i) {
       if (train_outputs_[i] != outputs_[i]) wanted.push_back(train_outputs_[i]);
     }
-    Prune(&work, wanted);
+    std::vector<std::string> needed = wanted;
+    // The Gradient node reads it by its name alone.
+    if (options_.gradient == GradientForm::kOperator) needed.push_back(y_);
+    Prune(&work, needed);
     NameScope names(work);
     for (Node& node : work.nodes) {
       if (!TakeOver(inference_outputs, &names, &node)) continue;
@@ -279,14 +366,25 @@ class Author {
       const ValueType* type = work.TypeOf(name);
       algorithm.outputs.push_back({name, type == nullptr ? ValueType{} : *type});
     }
-    for (const Node& node : algorithm.nodes) {
-      if (node.domain != kOnwardDomain) continue;
+    ONWARD_RETURN_IF_ERROR(CarryFunctions(algorithm.nodes));
+    AddInitialization(graph_, trained_, state_.starts(), &entry_);
+    state_.InitializeLikeWeights(&entry_);
+    return absl::OkStatus();
+  }
+
+  // Our own functions that the nodes call, those in bodies included, go into the file.
+  absl::Status CarryFunctions(const std::vector<Node>& nodes) {
+    for (const Node& node : nodes) {
+      absl::Status inside;
+      ForEachBody(node, [&](const std::string&, const Graph& body) {
+        inside.Update(CarryFunctions(body.nodes));
+      });
+      ONWARD_RETURN_IF_ERROR(inside);
       const FunctionKey key{node.domain, node.op_type, ""};
-      if (algorithm.functions.contains(key)) continue;
+      if (node.domain != kOnwardDomain || entry_.algorithm.functions.contains(key)) continue;
       ONWARD_ASSIGN_OR_RETURN(Function function, FileFunction(environment_.functions(), node));
-      algorithm.functions.emplace(key, std::make_shared<Function>(std::move(function)));
+      entry_.algorithm.functions.emplace(key, std::make_shared<Function>(std::move(function)));
     }
-    AddInitialization(graph_, trained_, states_, &entry_);
     return absl::OkStatus();
   }
 
@@ -309,6 +407,7 @@ class Author {
     if (!labels_.empty()) model.SetMetadata(kMetaLabel, labels_[0]);
     model.SetMetadata(kMetaRandomSeed, absl::StrCat(options_.seed));
     model.SetMetadata(kMetaRandomStep, "0");
+    if (scale_.has_value()) model.SetMetadata(kMetaLossScale, scale_->name());
     for (const std::string& note : weights_.notes()) Note(note);
     return AuthorResult{std::move(model), trained_, weights_.decisions(), notes_};
   }
@@ -322,9 +421,14 @@ class Author {
   bool rewritten_ = false;
   std::vector<ResolvedLoss> losses_;
   std::string output_, loss_, rate_;
+  std::string y_;  // what is differentiated: the loss, or a multiple of it
   std::vector<std::string> outputs_, train_outputs_, parts_, labels_, trained_, notes_;
+  std::vector<std::string> variables_;  // what the loss is differentiated by, for each of trained_
   WeightChoice weights_;
-  std::vector<std::pair<std::string, Tensor>> states_;
+  std::vector<TrainedWeight> weights_trained_;
+  Renaming masters_;  // weight -> its master copy
+  std::optional<LossScale> scale_;
+  AlgorithmState state_;
   TrainingEntry entry_;
 };
 

@@ -232,23 +232,41 @@ class Loop {
     return log_->Append(w);
   }
 
+  static std::string Judgement(const Evaluation& e) {
+    return absl::StrCat("loss ", absl::StrFormat("%.4f", e.loss),
+                        std::isnan(e.accuracy)
+                            ? absl::StrFormat(", RMSE %.4f", e.rmse)
+                            : absl::StrFormat(", accuracy %.2f %%", 100 * e.accuracy));
+  }
+
+  static void AddFields(const std::string& prefix, const Evaluation& e, JsonWriter* w) {
+    w->Field(prefix + "loss", e.loss);
+    if (std::isnan(e.accuracy)) {
+      w->Field(prefix + "rmse", e.rmse).Field(prefix + "mae", e.mae);
+    } else {
+      w->Field(prefix + "accuracy", e.accuracy);
+    }
+  }
+
   absl::Status Evaluate(int64_t epoch) {
     ONWARD_ASSIGN_OR_RETURN(Evaluation e, evaluator_->Run(&model_->variables(), cancel_));
+    std::optional<Evaluation> averaged;
+    if (model_->has_averages()) {
+      Variables averages = model_->AveragedVariables();
+      ONWARD_ASSIGN_OR_RETURN(averaged, evaluator_->Run(&averages, cancel_));
+    }
     evaluated_at_ = result_.steps;
     const bool classes = !std::isnan(e.accuracy);
     report_.evals.push_back({result_.steps, e.loss, classes ? e.accuracy : e.rmse});
     progress_->Say(absl::StrCat(
         epoch > 0 ? absl::StrCat("epoch ", epoch) : absl::StrCat("step ", result_.steps),
-        ": evaluation loss ", absl::StrFormat("%.4f", e.loss),
-        classes ? absl::StrFormat(", accuracy %.2f %%", 100 * e.accuracy)
-                : absl::StrFormat(", RMSE %.4f", e.rmse)));
+        ": evaluation ", Judgement(e),
+        averaged.has_value() ? absl::StrCat("; averages: ", Judgement(*averaged)) : ""));
     if (log_.has_value()) {
       JsonWriter w;
-      w.BeginObject().Field("step", result_.steps).Field("eval_loss", e.loss);
-      if (classes)
-        w.Field("eval_accuracy", e.accuracy);
-      else
-        w.Field("eval_rmse", e.rmse).Field("eval_mae", e.mae);
+      w.BeginObject().Field("step", result_.steps);
+      AddFields("eval_", e, &w);
+      if (averaged.has_value()) AddFields("ema_eval_", *averaged, &w);
       w.Field("examples", e.examples).EndObject();
       ONWARD_RETURN_IF_ERROR(log_->Append(w));
     }
