@@ -38,9 +38,8 @@ std::optional<LossParts> StoredFirst(const Model& model) {
   if (!term.ok() || !term->file.empty() || term->outputs.size() > 1) return std::nullopt;
   const std::string loss = model.Metadata(kMetaLoss), label = model.Metadata(kMetaLabel);
   const std::string trained = model.Metadata(kMetaTrainOutput);
-  LossPart part{.term = *std::move(term),
-                .value = loss,
-                .compared = {trained.empty() ? output : trained}};
+  LossPart part{
+      .term = *std::move(term), .value = loss, .compared = {trained.empty() ? output : trained}};
   part.term.outputs = {output};
   if (!label.empty()) part.labels.push_back(label);
   return LossParts{loss, {std::move(part)}};
@@ -114,7 +113,8 @@ absl::StatusOr<Graph> LossGraph(const TrainingSpec& spec, LossParts* losses) {
   for (LossPart& part : losses->parts) {
     wanted.push_back(part.value);
     for (size_t i = 0; i < part.compared.size(); ++i) {
-      if (part.compared[i] != part.term.outputs[i]) inferred[part.compared[i]] = part.term.outputs[i];
+      if (part.compared[i] != part.term.outputs[i])
+        inferred[part.compared[i]] = part.term.outputs[i];
     }
     part.compared = part.term.outputs;
   }

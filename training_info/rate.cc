@@ -24,8 +24,8 @@ class RateEditor {
     for (size_t k = 0; k < spec.entries.size(); ++k) {
       if (!spec.entries[k].algorithm.IsOutput(kRateOutput)) continue;
       RateEditor editor(static_cast<int>(k), std::move(spec.entries[k]));
-      ONWARD_RETURN_IF_ERROR(
-          Annotate(editor.CheckNames(), absl::StrCat("'", model.path(), "', training_info[", k, "]")));
+      ONWARD_RETURN_IF_ERROR(Annotate(
+          editor.CheckNames(), absl::StrCat("'", model.path(), "', training_info[", k, "]")));
       return editor;
     }
     return absl::FailedPreconditionError(
@@ -65,7 +65,8 @@ class RateEditor {
     Graph& graph = entry_.algorithm;
     graph.initializers.emplace(kRateFactor, Tensor::Scalar<double>(1));
     graph.types[kRateFactor] = ValueType::Of(DType::kDouble, {});
-    const Expr same = b.Named(b.Value(kRateFactor), b.UniqueName(absl::StrCat(kRateFactor, "__new")));
+    const Expr same =
+        b.Named(b.Value(kRateFactor), b.UniqueName(absl::StrCat(kRateFactor, "__new")));
     graph.outputs.push_back({same.name(), same.type()});
     entry_.update_bindings.push_back({kRateFactor, same.name()});
   }
@@ -151,8 +152,7 @@ absl::Status ReplaceRate(double base_rate, const ScheduleSpec& schedule,
   GraphBuilder b(editor.graph(), &environment.operators(), "rate");
   editor.TakeRate(b);
   if (schedule.name == kReduceOnPlateau && !editor.has_factor()) editor.AddFactor(b);
-  editor.SetRate(b,
-                 BuildSchedule(b, schedule, base_rate, editor.Count(b, first), editor.dtype()));
+  editor.SetRate(b, BuildSchedule(b, schedule, base_rate, editor.Count(b, first), editor.dtype()));
   ONWARD_RETURN_IF_ERROR(editor.Write(b, model));
   auto& numbers =
       recipe.optimizer.is_file() ? recipe.optimizer.numbers : recipe.optimizer.spec.options;

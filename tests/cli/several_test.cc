@@ -91,9 +91,8 @@ TEST_F(SeveralTest, TrainsAndEvaluatesEachLossApart) {
             "t.onnx");
   ASSERT_EQ(trained.exit_code, 0) << trained.errors;
   EXPECT_THAT(trained.output, AllOf(HasSubstr("\"eval_accuracy\":1,"), HasSubstr("eval_parts")));
-  EXPECT_THAT(scratch_.Read("log"),
-              AllOf(HasSubstr("\"loss_digit\":"), HasSubstr("\"loss_size\":"),
-                    HasSubstr("\"name\":\"0.5*mse@size\"")));
+  EXPECT_THAT(scratch_.Read("log"), AllOf(HasSubstr("\"loss_digit\":"), HasSubstr("\"loss_size\":"),
+                                          HasSubstr("\"name\":\"0.5*mse@size\"")));
   const CommandResult eval =
       Onward("eval " + Path("t.onnx") + " --data npz:" + Path("d.npz") + " --json");
   ASSERT_EQ(eval.exit_code, 0) << eval.errors;
@@ -111,9 +110,9 @@ TEST_F(SeveralTest, TrainsAndEvaluatesEachLossApart) {
 
 // Dropout is off: two evaluations agree, and so does that of the plain model.
 TEST_F(SeveralTest, EvaluationIsOfTheInferenceGraph) {
-  ASSERT_EQ(Train("d.npz", "--loss cross_entropy@digit --loss mse@size --epochs 2", "t.onnx")
-                .exit_code,
-            0);
+  ASSERT_EQ(
+      Train("d.npz", "--loss cross_entropy@digit --loss mse@size --epochs 2", "t.onnx").exit_code,
+      0);
   ASSERT_EQ(Onward("export " + Path("t.onnx") + " -o " + Path("p.onnx")).exit_code, 0);
   const std::string data = " --data npz:" + Path("d.npz") + " --json";
   const std::string losses = " --loss cross_entropy@digit --loss mse@size";
@@ -138,8 +137,7 @@ TEST_F(SeveralTest, LabelsHaveNamesOfTheirOwn) {
 
 // Labels of other shapes and types than the output has, in losses of somebody's own.
 TEST_F(SeveralTest, LossFilesAreTrainedAndEvaluated) {
-  const std::string losses =
-      "--loss " + Path("classes.onnx") + " --loss " + Path("loss.onnx");
+  const std::string losses = "--loss " + Path("classes.onnx") + " --loss " + Path("loss.onnx");
   const CommandResult trained =
       Train("named.npz", losses + " --epochs 40 --eval npz:" + Path("named.npz"), "t.onnx");
   ASSERT_EQ(trained.exit_code, 0) << trained.errors;
@@ -150,9 +148,8 @@ TEST_F(SeveralTest, LossFilesAreTrainedAndEvaluated) {
   ASSERT_EQ(eval.exit_code, 0) << eval.errors;
   EXPECT_EQ(NumberOf(eval.output, "accuracy"), 1) << eval.output;
   EXPECT_LT(NumberOf(eval.output, "loss"), 1) << eval.output;
-  const CommandResult plain =
-      Onward("eval " + Path("m.onnx") + " --data npz:" + Path("named.npz") + " --loss " +
-             Path("classes.onnx") + " --json");
+  const CommandResult plain = Onward("eval " + Path("m.onnx") + " --data npz:" + Path("named.npz") +
+                                     " --loss " + Path("classes.onnx") + " --json");
   EXPECT_NEAR(NumberOf(plain.output, "loss"), std::log(3.0), 1e-5) << plain.output << plain.errors;
 }
 
@@ -198,9 +195,9 @@ TEST_F(SeveralTest, TheClassAxisIsInferredFromTheLabels) {
 
 // The schedule in the file, the run's own total, and what evaluations did to the rate.
 TEST_F(SeveralTest, SchedulesKnowTheRun) {
-  ASSERT_EQ(Train("d.npz", "--loss cross_entropy@digit --epochs 4 --schedule cosine", "c.onnx")
-                .exit_code,
-            0);
+  ASSERT_EQ(
+      Train("d.npz", "--loss cross_entropy@digit --epochs 4 --schedule cosine", "c.onnx").exit_code,
+      0);
   EXPECT_EQ(ReadModel(Path("c.onnx")).value().Metadata("onward.schedule"), "cosine:total=12");
   EXPECT_EQ(ReadModel(Path("c.onnx")).value().Metadata("onward.optimizer"), "adamw:lr=0.1");
   const CommandResult without =

@@ -38,8 +38,8 @@ Model Made(const char* optimizer, const char* schedule, const char* group = null
 std::vector<float> Rates(TrainingModel* model, int steps) {
   std::vector<float> rates;
   for (int i = 0; i < steps; ++i) {
-    auto out = model->Step({{"x", Floats({1, 2}, {1, 2})}, {"label", Floats({1, 1}, {1})}},
-                           {kRateOutput});
+    auto out =
+        model->Step({{"x", Floats({1, 2}, {1, 2})}, {"label", Floats({1, 1}, {1})}}, {kRateOutput});
     EXPECT_TRUE(out.ok()) << out.status();
     if (out.ok()) rates.push_back(*out->at(kRateOutput).data<float>());
   }
@@ -95,9 +95,9 @@ TEST(ReplaceRate, GoesOnFromTheStepThatIsReached) {
     auto begun = Open(Made(optimizer, "constant"));
     EXPECT_THAT(Rates(begun.get(), 2), ElementsAre(0.1f, 0.1f));
     Model model = begun->Export().value();
-    ASSERT_TRUE(ReplaceRate(0.4, ParseSchedule("linear:total=8").value(), DefaultEnvironment(),
-                            &model)
-                    .ok());
+    ASSERT_TRUE(
+        ReplaceRate(0.4, ParseSchedule("linear:total=8").value(), DefaultEnvironment(), &model)
+            .ok());
     model = Reread(model);
     ExpectSound(model);
     EXPECT_THAT(Rates(Open(model).get(), 3),
@@ -121,9 +121,9 @@ TEST(ReplaceRate, GroupsKeepTheirRatio) {
 
 TEST(ReplaceRate, PlateauBringsItsFactor) {
   Model model = Made("sgd:lr=0.1", "constant");
-  ASSERT_TRUE(ReplaceRate(0.1, ParseSchedule("reduce-on-plateau").value(), DefaultEnvironment(),
-                          &model)
-                  .ok());
+  ASSERT_TRUE(
+      ReplaceRate(0.1, ParseSchedule("reduce-on-plateau").value(), DefaultEnvironment(), &model)
+          .ok());
   EXPECT_TRUE(HasRateFactor(*Open(Reread(model))));
   EXPECT_TRUE(HasRateFactor(*Open(Made("sgd:lr=0.1", "reduce_on_plateau"))));
 }

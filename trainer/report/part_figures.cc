@@ -46,10 +46,7 @@ std::vector<std::string> PartLines(const Evaluation& e) {
 void WriteParts(const std::vector<PartEvaluation>& parts, JsonWriter* w) {
   w->BeginArray();
   for (const PartEvaluation& part : parts) {
-    w->BeginObject()
-        .Field("name", part.name)
-        .Field("output", part.output)
-        .Field("loss", part.loss);
+    w->BeginObject().Field("name", part.name).Field("output", part.output).Field("loss", part.loss);
     if (!std::isnan(part.accuracy)) {
       w->Field("accuracy", part.accuracy).Field("wrong", part.wrong_total);
     } else if (!std::isnan(part.rmse)) {

@@ -145,8 +145,8 @@ absl::StatusOr<std::optional<Judge::Answers>> Judge::Add(const TensorMap& values
   ONWARD_ASSIGN_OR_RETURN(answers.actual, ClassLabels(labels->second, judging_.scoring));
   // A data set may lack classes that the model knows: its output says how many there are.
   if (!classification_.has_value()) {
-    classification_.emplace(
-        std::max(classes_, ClassesOf(scores->second.shape(), judging_.scoring)), judging_.ignored);
+    classification_.emplace(std::max(classes_, ClassesOf(scores->second.shape(), judging_.scoring)),
+                            judging_.ignored);
   }
   ONWARD_RETURN_IF_ERROR(classification_->Add(answers.predictions, answers.actual));
   return answers;

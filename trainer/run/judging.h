@@ -57,8 +57,8 @@ Judging JudgingOf(const LossPart& part, const Graph& graph);
 
 // One loss of an evaluation.
 struct PartEvaluation {
-  std::string name;    // "0.1*l1@mask"
-  std::string output;  // of the model: "mask"
+  std::string name;            // "0.1*l1@mask"
+  std::string output;          // of the model: "mask"
   double loss = kNotMeasured;  // before its weight
   double accuracy = kNotMeasured;
   double mae = kNotMeasured, rmse = kNotMeasured;

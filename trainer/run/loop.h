@@ -25,6 +25,12 @@ absl::StatusOr<TrainResult> Train(TrainingModel* model, std::shared_ptr<const Da
                                   std::shared_ptr<const Dataset> eval, const TrainOptions& options,
                                   RunListener* listener, const std::atomic<bool>* cancel);
 
+// All that Train checks before the first step, and more of the data; then tries two steps with
+// the first examples, to see how long one takes. The model has learned from them: it is for
+// nothing else afterwards.
+absl::StatusOr<RunFacts> DryRun(TrainingModel* model, std::shared_ptr<const Dataset> data,
+                                std::shared_ptr<const Dataset> eval, TrainOptions options);
+
 }  // namespace onward
 
 #endif  // ONWARD_TRAINER_RUN_LOOP_H_
