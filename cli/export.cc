@@ -12,9 +12,15 @@
 #include "core/base/status.h"
 #include "core/graph/verify.h"
 #include "core/onnx_io/model.h"
+#include "trainer/prepare/raw_export.h"
+#include "trainer/prepare/stored.h"
+#include "trainer/run/class_labels.h"
+#include "trainer/run/evaluate.h"
+#include "training_info/author.h"
 #include "training_info/combine.h"
 #include "training_info/import.h"
 #include "training_info/lower.h"
+#include "training_info/step.h"
 
 namespace onward {
 namespace {
@@ -48,6 +54,38 @@ absl::StatusOr<Model> PortableStep(const Model& model, const Environment& enviro
   return InferenceOnly(RebuildLike(model, graph, std::max(model.ir_version(), kWrittenIr)));
 }
 
+// What --raw and --names ask for, with what the trained file tells of itself.
+absl::StatusOr<RawOptions> ReadRawFlags(const Args& args, const Model& trained) {
+  RawOptions options;
+  const std::vector<std::pair<std::string, RawForm>> forms = {{"columns", RawForm::kColumns},
+                                                              {"matrix", RawForm::kMatrix},
+                                                              {"nchw", RawForm::kNchw},
+                                                              {"nhwc", RawForm::kNhwc}};
+  for (const auto& [word, form] : forms) {
+    if (args.String("raw") == word) options.form = form;
+  }
+  options.names = args.Has("names");
+  ONWARD_ASSIGN_OR_RETURN(options.classes, StoredClasses(trained));
+  ONWARD_ASSIGN_OR_RETURN(const Graph graph, InferenceGraph(trained));
+  options.output = trained.Metadata(kMetaOutput);
+  if (options.output.empty()) options.output = DefaultOutput(graph);
+  const int64_t classes = static_cast<int64_t>(options.classes.size());
+  options.scoring =
+      ScoringOf(StoredLoss(trained).value_or(DefaultLoss(graph, options.output, classes)));
+  return options;
+}
+
+absl::Status CheckExportFlags(const Args& args) {
+  if (!args.Has("raw") && !args.Has("names")) return absl::OkStatus();
+  for (const char* other : {"like", "portable-step"}) {
+    if (args.Has(other)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--raw and --names add nodes to the model, which --", other, " does not"));
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<int> RunExport(const Args& args, const Environment& environment) {
   ONWARD_ASSIGN_OR_RETURN(Model model, ReadModel(args.Argument("MODEL")));
   WarnOfTraining(model);
@@ -70,6 +108,11 @@ absl::StatusOr<int> RunExport(const Args& args, const Environment& environment) 
                 << "); inference mode is written\n";
     }
     out = std::move(plain.model);
+    if (args.Has("raw") || args.Has("names")) {
+      ONWARD_ASSIGN_OR_RETURN(const RawOptions raw, ReadRawFlags(args, model));
+      ONWARD_ASSIGN_OR_RETURN(const Preparation preparation, StoredPreparation(model));
+      ONWARD_ASSIGN_OR_RETURN(out, WithRawInputs(out, preparation, raw, environment));
+    }
   }
   ONWARD_RETURN_IF_ERROR(
       WriteChecked(out, args.String("output"), ReadWriteFlags(args), environment));
@@ -93,9 +136,15 @@ Command ExportCommand() {
                      "like", "ORIGINAL",
                      "put the weights into a copy of this file (its opset, names and bytes kept)")
                      .Names(FlagNames::kModel),
+                 Flag::Choice("raw", {"columns", "matrix", "nchw", "nhwc"},
+                              "a model that takes raw data: a table with one input per column, or "
+                              "with its numbers as one matrix; pictures as bytes"),
+                 Flag::Switch("names", "one more output, the name of the class"),
                  Flag::Switch("portable-step",
                               "write the training step as plain ONNX operators instead")},
-       .example = "onward export trained.onnx -o model.onnx --like original.onnx"},
+       .example = "onward export trained.onnx -o model.onnx --like original.onnx\n"
+                  "onward export trained.onnx -o served.onnx --raw columns --names",
+       .check = CheckExportFlags},
       RunExport);
 }
 

@@ -37,7 +37,8 @@ int main(int argc, char** argv) {
       .version = ONWARD_VERSION,
       .commands = {onward::InspectCommand(), onward::CheckCommand(), onward::RunCommand(),
                    onward::ScoreCommand(), onward::MakeTrainableCommand(), onward::StepCommand(),
-                   onward::TrainCommand(), onward::EvalCommand(), onward::ExportCommand(),
+                   onward::TrainCommand(), onward::EvalCommand(), onward::PredictCommand(),
+                   onward::NewCommand(), onward::NewCommand(), onward::ExportCommand(),
                    onward::GradientCommand(), onward::CompareCommand(), onward::BenchCommand(),
                    onward::OpsCommand(), onward::LossesCommand(), onward::OptimizersCommand(),
                    onward::SchedulesCommand()}};

@@ -12,6 +12,7 @@
 #include "cli/author_flags.h"
 #include "cli/commands.h"
 #include "cli/compute_flags.h"
+#include "cli/open_data.h"
 #include "cli/write_checked.h"
 #include "core/base/parallel.h"
 #include "core/base/status.h"
@@ -27,11 +28,6 @@ namespace {
 constexpr char kDefaultBatch[] = "64";
 constexpr double kMostEpochs = 1e9;
 
-absl::StatusOr<std::shared_ptr<const Dataset>> OpenData(const std::string& spec, Split split) {
-  ONWARD_ASSIGN_OR_RETURN(std::unique_ptr<Dataset> data, ParseDataSpec(spec, split));
-  return std::shared_ptr<const Dataset>(std::move(data));
-}
-
 int64_t StoredNumber(const Model& model, const char* key, int64_t otherwise) {
   int64_t value = 0;
   return absl::SimpleAtoi(model.Metadata(key), &value) ? value : otherwise;
@@ -39,16 +35,22 @@ int64_t StoredNumber(const Model& model, const char* key, int64_t otherwise) {
 
 // A trainable model: the file's own, or made so with the flags.
 absl::StatusOr<Model> TrainableModel(const Args& args, const Dataset& data, int64_t batch,
-                                     Model model, const Environment& environment) {
+                                     const std::optional<MadeTraining>& made, Model model,
+                                     const Environment& environment) {
   if (model.has_training()) return model;
   AuthorOptions options;
   ONWARD_ASSIGN_OR_RETURN(Graph graph, InferenceGraph(model));
   if (graph.outputs.empty())
     return absl::InvalidArgumentError(absl::StrCat("'", model.path(), "' has no outputs"));
   options.output = args.String("train-output");
-  options.loss = DefaultLoss(graph, options.output.empty() ? DefaultOutput(graph) : options.output,
-                             DistinctClasses(data));
+  options.loss =
+      DefaultLoss(graph, options.output.empty() ? DefaultOutput(graph) : options.output, data);
+  // Mixed examples have mixed labels.
+  if (data.hints().mixes() && options.loss.name == "cross_entropy") {
+    options.loss.options.emplace("soft_labels", "1");
+  }
   ONWARD_RETURN_IF_ERROR(ReadAuthorFlags(args, &options));
+  if (made) ONWARD_RETURN_IF_ERROR(UseUsualTraining(args, *made, &options));
   options.seed = static_cast<uint64_t>(args.Int("seed"));
   const int64_t fixed = FixedBatch(graph);
   options.free_batch = fixed > 0 && fixed != batch;
@@ -184,19 +186,15 @@ absl::StatusOr<int> RunTrain(const Args& args, const Environment& environment) {
   OutliveReaders();
   const std::string output = args.String("output");
   const bool resume = args.Has("resume");
-  ONWARD_ASSIGN_OR_RETURN(std::shared_ptr<const Dataset> data,
-                          OpenData(args.String("data"), Split::kTrain));
-  std::shared_ptr<const Dataset> eval;
-  if (args.Has("eval")) {
-    ONWARD_ASSIGN_OR_RETURN(eval, OpenData(args.String("eval"), Split::kTest));
-  }
-  ONWARD_ASSIGN_OR_RETURN(Model model, ReadModel(resume ? output : args.Argument("MODEL")));
+  ONWARD_ASSIGN_OR_RETURN(TrainingInputs inputs, OpenForTraining(args, environment));
+  auto [model, data, eval, made] = std::move(inputs);
   TrainOptions options;
   options.output = output;
   options.write = ReadWriteFlags(args);
   options.resumed = resume;
   options.batch = args.Has("batch") || !resume ? args.Int("batch")
                                                : StoredNumber(model, kMetaBatch, args.Int("batch"));
+  if (made) options.batch = made->batch;
   options.seed = args.Has("seed") || !resume
                      ? static_cast<uint64_t>(args.Int("seed"))
                      : static_cast<uint64_t>(StoredNumber(model, kMetaDataSeed, 0));
@@ -218,14 +216,14 @@ absl::StatusOr<int> RunTrain(const Args& args, const Environment& environment) {
   }
   if (model.has_training() && !args.Has("quiet")) NoteUnusedFlags(args, model);
   ONWARD_ASSIGN_OR_RETURN(
-      model, TrainableModel(args, *data, options.batch, std::move(model), environment));
+      model, TrainableModel(args, *data, options.batch, made, std::move(model), environment));
   ONWARD_ASSIGN_OR_RETURN(std::unique_ptr<TrainingModel> training,
                           TrainingModel::Create(std::move(model), environment));
   ONWARD_RETURN_IF_ERROR(FitBatch(args, *training, &options));
   if (!resume) training->set_random({options.seed, 0});
   if (args.Has("initialize")) ONWARD_RETURN_IF_ERROR(training->Initialize());
   options.steps = args.Has("steps") ? args.Int("steps") : 0;
-  options.epochs = args.Int("epochs");
+  options.epochs = made && !args.Has("epochs") ? made->epochs : args.Int("epochs");
   options.save_every = args.Has("save-every") ? args.Int("save-every") : 0;
   options.eval_every = args.Has("eval-every") ? args.Int("eval-every") : 0;
   options.log = args.String("log");
@@ -255,7 +253,7 @@ absl::StatusOr<int> RunEval(const Args& args, const Environment& environment) {
   WatchInterrupts();
   ONWARD_ASSIGN_OR_RETURN(Model model, ReadModel(args.Argument("MODEL")));
   ONWARD_ASSIGN_OR_RETURN(std::shared_ptr<const Dataset> data,
-                          OpenData(args.String("data"), Split::kTest));
+                          OpenDataFor(model, args.String("data"), Split::kTest));
   ONWARD_ASSIGN_OR_RETURN(Graph graph, RunnableGraph(model, environment));
   EvaluateOptions options;
   options.output =

@@ -17,12 +17,15 @@ absl::StatusOr<LoadedData> ReadIdx(const std::string& images, const std::string&
 // The four usual files of MNIST in `folder`, with or without .gz.
 absl::StatusOr<LoadedData> ReadMnist(const std::string& folder, Split split);
 absl::StatusOr<LoadedData> ReadCifar(const std::vector<std::string>& files);
-absl::StatusOr<LoadedData> ReadCsv(const std::string& path, const DataOptions& options);
 absl::StatusOr<LoadedData> ReadNpzArrays(const std::string& path, const DataOptions& options);
 // `labels` may be empty.
 absl::StatusOr<LoadedData> ReadNpyArrays(const std::string& inputs, const std::string& labels,
                                          const DataOptions& options);
-absl::StatusOr<LoadedData> ReadImageFolder(const std::string& folder, const DataOptions& options);
+// A folder with one for each class, or a table of files.
+absl::StatusOr<LoadedData> ReadImages(const std::string& path, const DataOptions& options);
+// WebDataset archives: files with commas between them, or patterns with '*'.
+std::vector<std::string> ListShards(const std::string& shards);
+absl::StatusOr<LoadedData> ReadTar(const std::string& shards, const DataOptions& options);
 
 }  // namespace onward
 

@@ -60,6 +60,7 @@ struct Scoring {
   ScoreKind kind = ScoreKind::kAuto;
   bool classes_last = false;  // [N, ..., C] instead of [N, C, ...]
   bool binary = false;        // every score is that of a yes, whatever the shape
+  bool soft_labels = false;   // labels are probabilities, shaped like the scores
 };
 
 // Scores [N, C, ...] give one class per example and trailing position, the
@@ -67,11 +68,16 @@ struct Scoring {
 // the score is the second's; kAuto then means logits.
 absl::StatusOr<Predictions> Predict(const Tensor& scores, const Scoring& scoring = {});
 
+// The probabilities that scores [N, C] stand for, as floats [N, C]; with C = 1 or scores [N]
+// those of two classes. An error for other shapes.
+absl::StatusOr<Tensor> Probabilities(const Tensor& scores, const Scoring& scoring = {});
+
 // How many classes such scores tell apart.
 int64_t ClassesOf(const Shape& scores, const Scoring& scoring);
 
 // The class numbers that labels stand for: where scores are those of a yes, labels above
-// a half are 1, others 0; else they are class numbers themselves.
+// a half are 1, others 0; of probabilities the largest, or -1 where all are 0; else they are
+// class numbers themselves.
 absl::StatusOr<Tensor> ClassLabels(const Tensor& labels, const Scoring& scoring);
 
 // Counts by actual and predicted class.

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/status.h"
 #include "core/graph/infer.h"
+#include "data/text/read_text.h"
 #include "trainer/run/class_labels.h"
 #include "training_info/author.h"
 #include "training_info/step.h"
@@ -38,6 +39,23 @@ LossSpec DefaultLoss(const Graph& graph, const std::string& output, int64_t clas
   return {"cross_entropy", {}};
 }
 
+LossSpec DefaultLoss(const Graph& graph, const std::string& output, const Dataset& data) {
+  LossSpec loss = DefaultLoss(graph, output, DistinctClasses(data));
+  if (loss.name != "cross_entropy") return loss;
+  const ValueType* type = graph.TypeOf(output);
+  for (const FieldInfo& field : data.fields()) {
+    if (!field.is_label) continue;
+    if (field.varies) loss.options["ignore_index"] = absl::StrCat(kNoToken);
+    const int rank = field.shape.rank();
+    if (rank < 1 || type == nullptr || type->rank() != rank + 2) continue;
+    const Dim &first = type->dims[1], &last = type->dims[rank + 1];
+    const bool positions_first = !first.known() || first.value == field.shape[0];
+    if (last.known() && last.value >= data.classes() && positions_first)
+      loss.options["axis"] = "-1";
+  }
+  return loss;
+}
+
 std::optional<LossSpec> StoredLoss(const Model& model) {
   auto loss = ParseLoss(model.Metadata(kMetaLossSpec));
   return loss.ok() ? std::optional(*std::move(loss)) : std::nullopt;
@@ -50,7 +68,13 @@ std::optional<int64_t> IgnoredLabel(const LossSpec& loss) {
   return label;
 }
 
-bool JudgesClasses(const LossSpec& loss) { return IsClassLoss(loss) || loss.name == "bce"; }
+bool TakesProbabilities(const LossSpec& loss) {
+  return loss.name == "cross_entropy" && SwitchedOn(loss, "soft_labels");
+}
+
+bool JudgesClasses(const LossSpec& loss) {
+  return IsClassLoss(loss) || TakesProbabilities(loss) || loss.name == "bce";
+}
 
 Scoring ScoringOf(const LossSpec& loss) {
   const auto option = [&](const char* name) {
@@ -59,6 +83,7 @@ Scoring ScoringOf(const LossSpec& loss) {
   };
   Scoring scoring;
   scoring.binary = loss.name == "bce";
+  scoring.soft_labels = TakesProbabilities(loss);
   scoring.classes_last = option("axis") == "-1";
   if (option("logits") == "probabilities") scoring.kind = ScoreKind::kProbabilities;
   return scoring;
@@ -90,7 +115,7 @@ absl::StatusOr<std::unique_ptr<Evaluator>> Evaluator::Create(Graph graph,
   const bool labelled =
       std::any_of(fields.begin(), fields.end(), [](const FieldInfo& f) { return f.is_label; });
   if (labelled) {
-    e->loss_spec_ = options.loss.value_or(DefaultLoss(graph, output, DistinctClasses(*e->data_)));
+    e->loss_spec_ = options.loss.value_or(DefaultLoss(graph, output, *e->data_));
     const LossSpec& loss = e->loss_spec_;
     if (JudgesClasses(loss)) {
       ONWARD_ASSIGN_OR_RETURN(
@@ -98,7 +123,8 @@ absl::StatusOr<std::unique_ptr<Evaluator>> Evaluator::Create(Graph graph,
           AlignClasses(e->data_, {.names = options.classes,
                                   .output = output,
                                   .outputs = OutputClasses(graph.TypeOf(output), ScoringOf(loss)),
-                                  .ignored = IgnoredLabel(loss)}));
+                                  .ignored = IgnoredLabel(loss),
+                                  .probabilities = TakesProbabilities(loss)}));
       e->data_ = std::move(aligned.data);
       e->note_ = std::move(aligned.note);
     }
@@ -187,8 +213,9 @@ absl::StatusOr<Evaluation> Evaluator::Run(Variables* variables, const std::atomi
     result.judged = classification->total();
     result.wrong_total = result.judged - classification->correct();
   } else if (!loss_.empty()) {
-    result.mae = regression.mae();
-    result.rmse = regression.rmse();
+    // In the units of the data, whatever the model was trained on.
+    result.mae = regression.mae() * data_->target().deviation;
+    result.rmse = regression.rmse() * data_->target().deviation;
   }
   return result;
 }

@@ -74,12 +74,18 @@ class Evaluator {
 // cross entropy of logits or of what the last operator makes of them, binary where the
 // model has one score for two classes; mse for numbers.
 LossSpec DefaultLoss(const Graph& graph, const std::string& output, int64_t classes);
+// The same with what labels of the data tell: with one for each of several positions the
+// classes may be the last axis, and where their number differs some are passed over.
+LossSpec DefaultLoss(const Graph& graph, const std::string& output, const Dataset& data);
 
 // The loss that a trainable model says it is trained with, if it does.
 std::optional<LossSpec> StoredLoss(const Model& model);
 
 // The label that such a loss passes over, if there is one.
 std::optional<int64_t> IgnoredLabel(const LossSpec& loss);
+
+// Whether the labels of such a loss are probabilities of classes.
+bool TakesProbabilities(const LossSpec& loss);
 
 // Whether such a loss judges classes, and how the scores it takes are read.
 bool JudgesClasses(const LossSpec& loss);

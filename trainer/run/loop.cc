@@ -115,10 +115,12 @@ class Loop {
     ONWARD_ASSIGN_OR_RETURN(classes_stored_, StoredClasses(model));
     judges_classes_ = (*data)->classes() > 0;
     std::optional<int64_t> ignored;
+    bool probabilities = false;
     if (const std::optional<LossSpec> loss = StoredLoss(model)) {
       judges_classes_ = JudgesClasses(*loss);
       scoring_ = ScoringOf(*loss);
       ignored = IgnoredLabel(*loss);
+      probabilities = TakesProbabilities(*loss);
     }
     if (!judges_classes_) return absl::OkStatus();
     const Graph& lowered = model_->lowered(0);
@@ -128,6 +130,7 @@ class Loop {
                                                  .output = model.Metadata(kMetaOutput),
                                                  .outputs = OutputClasses(output, scoring_),
                                                  .ignored = ignored,
+                                                 .probabilities = probabilities,
                                                  .takes_names = !options_.resumed}));
     *data = std::move(aligned.data);
     classes_stored_ = std::move(aligned.names);
