@@ -83,6 +83,7 @@ absl::StatusOr<int> RunEval(const Args& args, const Environment& environment) {
   ONWARD_ASSIGN_OR_RETURN(const Model model, ReadModel(args.Argument("MODEL")));
   ONWARD_ASSIGN_OR_RETURN(std::shared_ptr<const Dataset> data,
                           ParseDataSpec(args.String("data"), Split::kTest));
+  for (const std::string& note : data->notes()) std::cerr << "note: " << note << "\n";
   EvaluateOptions options;
   ONWARD_ASSIGN_OR_RETURN(Graph graph, GraphToEvaluate(args, model, environment, &options));
   options.batch = args.Int("batch");

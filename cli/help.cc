@@ -49,7 +49,11 @@ std::string Table(const std::vector<Row>& rows) {
     } else {
       out.append(indent - 2 - row.left.size(), ' ');
     }
-    absl::StrAppend(&out, Wrapped(row.right, indent), "\n");
+    const std::vector<std::string> lines = absl::StrSplit(row.right, '\n', absl::SkipEmpty());
+    if (!lines.empty()) out += Wrapped(lines[0], indent);
+    out += '\n';
+    // A list keeps its lines, and has the whole width for them.
+    for (size_t i = 1; i < lines.size(); ++i) absl::StrAppend(&out, "    ", lines[i], "\n");
   }
   return out;
 }
@@ -70,7 +74,9 @@ std::string ExplainedFlag(const Flag& flag) {
   if (flag.repeated) notes.push_back("may be repeated");
   if (!flag.otherwise.empty()) notes.push_back(absl::StrCat("default ", flag.otherwise));
   if (notes.empty()) return flag.help;
-  return absl::StrCat(flag.help, " (", absl::StrJoin(notes, ", "), ")");
+  const size_t line = std::min(flag.help.find('\n'), flag.help.size());
+  return absl::StrCat(flag.help.substr(0, line), " (", absl::StrJoin(notes, ", "), ")",
+                      flag.help.substr(line));
 }
 
 std::string UsageLine(absl::string_view program, const Command& command) {

@@ -16,6 +16,7 @@
 #include "core/base/atomic_file.h"
 #include "core/base/status.h"
 #include "data/data_options.h"
+#include "data/readers.h"
 
 namespace onward {
 namespace {
@@ -78,8 +79,14 @@ void AddDataFiles(const std::string& flag, const std::string& spec, std::vector<
   if (parsed->kind == "mnist") {
     AddMnistFiles(named, paths);
   } else if (parsed->kind == "images") {
-    named.is_class_folders = true;
+    std::error_code error;
+    named.is_class_folders = fs::is_directory(named.path, error);
     paths->push_back(named);
+  } else if (parsed->kind == "tar") {
+    for (std::string& shard : ListShards(parsed->path)) {
+      named.path = std::move(shard);
+      paths->push_back(named);
+    }
   } else if (parsed->kind == "csv" || parsed->kind == "npz") {
     paths->push_back(named);
   } else {

@@ -74,6 +74,10 @@ absl::StatusOr<Model> TrainableModel(const Args& args, const Dataset& data, cons
   options.output = args.String("train-output");
   options.loss =
       DefaultLoss(graph, options.output.empty() ? DefaultOutput(graph) : options.output, data);
+  // Mixed examples have mixed labels.
+  if (data.hints().mixes() && options.loss.name == "cross_entropy") {
+    options.loss.options.emplace("soft_labels", "1");
+  }
   ONWARD_RETURN_IF_ERROR(ReadAuthorFlags(args, &options));
   std::vector<std::string> notes;
   InferClassAxes(graph, data, &options, &notes);
@@ -235,6 +239,8 @@ absl::StatusOr<int> RunTrain(const Args& args, const Environment& environment) {
   std::shared_ptr<const Dataset> eval;
   if (args.Has("eval")) {
     ONWARD_ASSIGN_OR_RETURN(eval, ParseDataSpec(args.String("eval"), Split::kTest));
+  } else if (IsSplitSpec(args.String("data"))) {
+    ONWARD_ASSIGN_OR_RETURN(eval, ParseDataSpec(args.String("data"), Split::kTest));
   }
   ONWARD_ASSIGN_OR_RETURN(Model model, ReadModel(resume ? output : args.Argument("MODEL")));
   TrainOptions options;

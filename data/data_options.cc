@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/data_options.h"
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <map>
@@ -38,7 +39,15 @@ const std::vector<Kind>& Kinds() {
        {"label", "drop", "missing"}},
       {"npz", "npz:FILE", "NumPy arrays named like the model's inputs", {"label", "split"}},
       {"npy", "npy:X.npy,Y.npy", "two NumPy arrays: inputs and labels", {}},
-      {"images", "images:DIR", "a folder per class with PNG or JPEG files", {"size", "channels"}},
+      {"images",
+       "images:DIR",
+       "a folder per class of pictures (PNG, JPEG, WebP, TIFF, BMP, ...)",
+       {"label", "broken"}},
+      {"images", "images:LIST.csv", "a table of picture files and labels", {"label", "broken"}},
+      {"tar",
+       "tar:SHARDS",
+       "WebDataset archives (',' or '*'): KEY.jpg with KEY.cls or KEY.json",
+       {"label", "broken"}},
       {"cifar", "cifar:FILE,...", "CIFAR-10 binary files, plain or .gz", {}},
       {"digits", "digits", "MNIST, ready after set-up", {"split"}, false},
       {"fashion", "fashion", "Fashion-MNIST, ready after set-up", {"split"}, false},
@@ -63,16 +72,44 @@ constexpr OptionHelp kEverywhere[] = {
     {"shape", "shape=1x28x28", "shape of an example"},
     {"layout", "layout=nhwc", "channels last (the default is nchw)"},
     {"task", "task=regression", "how to read labels: classes or regression"},
+    {"split", "split=0.8", "this share (of each class) for --data, the rest for --eval"},
+    {"split_seed", "split_seed=1", "another choice of that share"},
+    {"part", "part=rest", "train or rest: the part of split= that is meant"},
+    {"balance", "balance=1", "training takes all classes equally often"},
+};
+
+constexpr OptionHelp kPictures[] = {
+    {"size", "size=HxW", "resize every picture"},
+    {"fit", "fit=crop", "where sides differ: stretch (the default), crop the middle, pad"},
+    {"channels", "channels=1", "1 for grey, 3 for colour"},
+    {"normalise", "normalise=imagenet", "mean and std of imagenet, cifar10, mnist, or half"},
+    {"augment", "augment=flip,crop:4", "random variations in training:"},
+    {"mixup", "mixup=0.2", "training mixes pairs of examples, weights from Beta(A, A)"},
+    {"cutmix", "cutmix=1", "training puts a part of one picture into another"},
 };
 
 constexpr OptionHelp kSomewhere[] = {
     {"split", "split=test", "train or test half (mnist, digits, fashion, npz)"},
-    {"label", "label=NAME", "the label's column (csv) or array (npz)"},
+    {"label", "label=NAME", "the label's column (csv, images), array (npz) or JSON key (tar)"},
     {"drop", "drop=A,B", "columns to leave out (csv)"},
     {"missing", "missing=skip", "leave out rows with empty fields (csv)"},
-    {"size", "size=HxW", "resize every image (images)"},
-    {"channels", "channels=1", "1 for grey, 3 for colour (images)"},
+    {"broken", "broken=skip", "look for broken pictures first; skip or refuse (images, tar)"},
 };
+
+struct Normalisation {
+  const char* name;
+  std::vector<double> mean, std;
+};
+
+const std::vector<Normalisation>& Normalisations() {
+  static const auto& all = *new std::vector<Normalisation>{
+      {"imagenet", {0.485, 0.456, 0.406}, {0.229, 0.224, 0.225}},
+      {"cifar10", {0.4914, 0.4822, 0.4465}, {0.247, 0.2435, 0.2616}},
+      {"mnist", {0.1307}, {0.3081}},
+      {"half", {0.5}, {0.5}},
+  };
+  return all;
+}
 
 absl::Status Wrong(absl::string_view name, absl::string_view value, absl::string_view expected) {
   return absl::InvalidArgumentError(
@@ -158,6 +195,53 @@ absl::Status SetScaling(const std::string& name, const std::string& value, DataO
   return absl::OkStatus();
 }
 
+absl::Status SetNormalisation(const std::string& value, DataOptions* o) {
+  std::vector<const char*> names;
+  for (const Normalisation& n : Normalisations()) {
+    names.push_back(n.name);
+    if (value != n.name) continue;
+    o->mean = n.mean;
+    o->std = n.std;
+    return absl::OkStatus();
+  }
+  return Wrong("normalise", value, absl::StrJoin(names, ", "));
+}
+
+// Half of data that comes in two, or a share of data that does not.
+absl::Status SetSplit(const Kind& kind, const std::string& value, DataOptions* o) {
+  const bool halves =
+      std::count(kind.options.begin(), kind.options.end(), absl::string_view("split")) > 0;
+  if (halves && (value == "train" || value == "test")) {
+    o->split = value == "train" ? Split::kTrain : Split::kTest;
+    return absl::OkStatus();
+  }
+  const auto share = Number(value);
+  if (!share || *share <= 0 || *share >= 1) {
+    return Wrong(
+        "split", value,
+        halves ? "train, test, or a share such as 0.8" : "a share between 0 and 1, such as 0.8");
+  }
+  o->share = share;
+  o->part = o->split;
+  o->split = Split::kTrain;
+  return absl::OkStatus();
+}
+
+absl::Status SetMixing(const std::string& name, const std::string& value, DataOptions* o) {
+  const auto alpha = Number(value);
+  if (!alpha || *alpha <= 0 || *alpha > 100) return Wrong(name, value, "a number above 0");
+  (name == "mixup" ? o->hints.mixup : o->hints.cutmix) = *alpha;
+  return absl::OkStatus();
+}
+
+absl::Status SetSize(const std::string& value, DataOptions* o) {
+  o->pictures.size = Sizes(value);
+  const auto& size = o->pictures.size;
+  const bool good = size && size->rank() == 2 && (*size)[0] <= 16384 && (*size)[1] <= 16384;
+  return good ? absl::OkStatus()
+              : Wrong("size", value, "height x width up to 16384, such as 64x64");
+}
+
 absl::Status SetChoice(const std::string& name, const std::string& value, DataOptions* o) {
   const auto choose = [&](std::map<std::string, std::function<void()>> choices) -> absl::Status {
     const auto it = choices.find(value);
@@ -169,10 +253,7 @@ absl::Status SetChoice(const std::string& name, const std::string& value, DataOp
     it->second();
     return absl::OkStatus();
   };
-  if (name == "split") {
-    return choose(
-        {{"train", [o] { o->split = Split::kTrain; }}, {"test", [o] { o->split = Split::kTest; }}});
-  }
+  PictureOptions& p = o->pictures;
   if (name == "layout") {
     return choose(
         {{"nchw", [o] { o->channels_last = false; }}, {"nhwc", [o] { o->channels_last = true; }}});
@@ -182,13 +263,31 @@ absl::Status SetChoice(const std::string& name, const std::string& value, DataOp
         {{"error", [o] { o->skip_missing = false; }}, {"skip", [o] { o->skip_missing = true; }}});
   }
   if (name == "channels") {
-    return choose({{"1", [o] { o->channels = 1; }}, {"3", [o] { o->channels = 3; }}});
+    return choose({{"1", [&] { p.channels = 1; }}, {"3", [&] { p.channels = 3; }}});
+  }
+  if (name == "fit") {
+    return choose({{"stretch", [&] { p.fit = Fit::kStretch; }},
+                   {"crop", [&] { p.fit = Fit::kCrop; }},
+                   {"pad", [&] { p.fit = Fit::kPad; }}});
+  }
+  if (name == "broken") {
+    return choose({{"skip", [&] { p.broken = Broken::kSkip; }},
+                   {"refuse", [&] { p.broken = Broken::kRefuse; }}});
+  }
+  if (name == "balance") {
+    return choose(
+        {{"0", [o] { o->hints.balance = false; }}, {"1", [o] { o->hints.balance = true; }}});
+  }
+  if (name == "part") {
+    return choose(
+        {{"train", [o] { o->part = Split::kTrain; }}, {"rest", [o] { o->part = Split::kTest; }}});
   }
   return choose({{"classes", [o] { o->task = Task::kClasses; }},
                  {"regression", [o] { o->task = Task::kRegression; }}});
 }
 
-absl::Status SetOption(const std::string& name, const std::string& value, DataOptions* o) {
+absl::Status SetOption(const Kind& kind, const std::string& name, const std::string& value,
+                       DataOptions* o) {
   if (name == "limit" || name == "offset" || name == "shuffle") return SetRows(name, value, o);
   if (name == "scale" || name == "shift" || name == "mean" || name == "std") {
     return SetScaling(name, value, o);
@@ -197,12 +296,17 @@ absl::Status SetOption(const std::string& name, const std::string& value, DataOp
     o->shape = Sizes(value);
     return o->shape ? absl::OkStatus() : Wrong(name, value, "sizes, such as 1x28x28");
   }
-  if (name == "size") {
-    o->size = Sizes(value);
-    const bool good =
-        o->size && o->size->rank() == 2 && (*o->size)[0] <= 16384 && (*o->size)[1] <= 16384;
-    return good ? absl::OkStatus()
-                : Wrong(name, value, "height x width up to 16384, such as 64x64");
+  if (name == "size") return SetSize(value, o);
+  if (name == "normalise") return SetNormalisation(value, o);
+  if (name == "split") return SetSplit(kind, value, o);
+  if (name == "mixup" || name == "cutmix") return SetMixing(name, value, o);
+  if (name == "split_seed") {
+    return absl::SimpleAtoi(value, &o->split_seed) ? absl::OkStatus()
+                                                   : Wrong(name, value, "a seed, such as 1");
+  }
+  if (name == "augment") {
+    ONWARD_ASSIGN_OR_RETURN(o->pictures.augment, ParseAugmentation(value));
+    return absl::OkStatus();
   }
   if (name == "label") {
     o->label = value;
@@ -215,9 +319,27 @@ absl::Status SetOption(const std::string& name, const std::string& value, DataOp
   return SetChoice(name, value, o);
 }
 
+absl::Status CheckTogether(const std::set<std::string>& given, const DataOptions& o) {
+  if (given.contains("normalise") && (given.contains("mean") || given.contains("std"))) {
+    return absl::InvalidArgumentError("data option normalise gives mean and std: leave them out");
+  }
+  if (given.contains("fit") && !o.pictures.size) {
+    return absl::InvalidArgumentError("data option fit needs size=HxW, the size to fit into");
+  }
+  for (const char* name : {"part", "split_seed"}) {
+    if (given.contains(name) && !o.share) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("data option ", name, " needs split=SHARE, such as split=0.8"));
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status ParseOptions(absl::string_view text, const Kind& kind, DataOptions* options) {
   std::set<std::string> known, seen;
+  std::vector<std::pair<std::string, std::string>> given;
   for (const OptionHelp& o : kEverywhere) known.insert(o.name);
+  for (const OptionHelp& o : kPictures) known.insert(o.name);
   known.insert(kind.options.begin(), kind.options.end());
   for (absl::string_view part : absl::StrSplit(text, '&', absl::SkipEmpty())) {
     const std::pair<std::string, std::string> option =
@@ -235,9 +357,16 @@ absl::Status ParseOptions(absl::string_view text, const Kind& kind, DataOptions*
     if (!seen.insert(name).second) {
       return absl::InvalidArgumentError(absl::StrCat("data option '", name, "' is given twice"));
     }
-    ONWARD_RETURN_IF_ERROR(SetOption(name, Decode(option.second), options));
+    given.emplace_back(name, Decode(option.second));
   }
-  return absl::OkStatus();
+  // part= overrides what split= would choose.
+  std::stable_sort(given.begin(), given.end(), [](const auto& a, const auto& b) {
+    return a.first == "split" && b.first != "split";
+  });
+  for (const auto& [name, value] : given) {
+    ONWARD_RETURN_IF_ERROR(SetOption(kind, name, value, options));
+  }
+  return CheckTogether(seen, *options);
 }
 
 absl::Status UnknownKind(const std::string& kind, absl::string_view path_and_kind) {
@@ -282,7 +411,7 @@ absl::StatusOr<DataSpec> SplitDataSpec(absl::string_view spec, Split split) {
 }
 
 std::string DataSpecHelp() {
-  std::string out = "Data (SPEC):\n";
+  std::string out = "a data set in one of these forms\n";
   const auto line = [&](const auto& entry) {
     absl::StrAppendFormat(&out, "  %-23s %s\n", entry.form, entry.what);
   };
@@ -290,6 +419,14 @@ std::string DataSpecHelp() {
   absl::StrAppend(&out, "Options follow a '?' and are joined by '&':\n");
   for (const OptionHelp& o : kEverywhere) line(o);
   for (const OptionHelp& o : kSomewhere) line(o);
+  absl::StrAppend(&out, "For pictures of every kind:\n");
+  for (const OptionHelp& o : kPictures) {
+    line(o);
+    if (absl::string_view(o.name) != "augment") continue;
+    for (const AugmentHelp& step : AugmentationHelp()) {
+      absl::StrAppendFormat(&out, "    %-21s %s\n", step.form, step.what);
+    }
+  }
   return out;
 }
 

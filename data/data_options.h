@@ -12,6 +12,7 @@
 #include "absl/strings/string_view.h"
 #include "core/base/shape.h"
 #include "data/dataset.h"
+#include "data/pictures/picture_options.h"
 
 namespace onward {
 
@@ -31,8 +32,12 @@ struct DataOptions {
   std::optional<std::string> label;
   std::vector<std::string> drop;  // csv columns
   bool skip_missing = false;      // csv
-  std::optional<Shape> size;      // images: height, width
-  int channels = 0;               // images: 1, 3, or 0 for as found
+  PictureOptions pictures;
+  TrainingHints hints;
+  // split=0.8: the share that is for training, and which of both parts this is.
+  std::optional<double> share;
+  uint64_t split_seed = 0;
+  Split part = Split::kTrain;
 
   bool scales() const { return scale || shift || !mean.empty() || !std.empty(); }
 };

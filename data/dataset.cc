@@ -16,6 +16,7 @@
 #include "data/data_options.h"
 #include "data/file_bytes.h"
 #include "data/readers.h"
+#include "data/split.h"
 
 namespace onward {
 namespace {
@@ -75,7 +76,8 @@ absl::StatusOr<LoadedData> Load(const DataSpec& spec) {
   if (spec.kind == "fashion") return ReadFashion(o.split);
   if (spec.kind == "csv") return ReadCsv(spec.path, o);
   if (spec.kind == "npz") return ReadNpzArrays(spec.path, o);
-  if (spec.kind == "images") return ReadImageFolder(spec.path, o);
+  if (spec.kind == "images") return ReadImages(spec.path, o);
+  if (spec.kind == "tar") return ReadTar(spec.path, o);
   return ReadCifar(absl::StrSplit(spec.path, ','));
 }
 
@@ -91,6 +93,15 @@ absl::Status ApplyTask(const DataOptions& options, LoadedData* data) {
     return AddLabels(labels.rows, Task::kRegression, labels.name, data);
   }
   return absl::OkStatus();
+}
+
+// The part that split= leaves.
+absl::StatusOr<std::unique_ptr<Dataset>> TakePart(std::unique_ptr<Dataset> all,
+                                                  const DataOptions& o) {
+  if (!o.share) return all;
+  const std::shared_ptr<const Dataset> shared = std::move(all);
+  ONWARD_ASSIGN_OR_RETURN(SplitParts parts, SplitDataset(shared, *o.share, o.split_seed));
+  return std::move(o.part == Split::kTrain ? parts.train : parts.rest);
 }
 
 template <typename T>
@@ -143,15 +154,28 @@ absl::Status ToIntegers(const Tensor& t, Tensor* out) {
 
 }  // namespace
 
+Shape BatchShape(int64_t count, const Shape& example) {
+  Shape shape{count};
+  for (int64_t d : example) shape.push_back(d);
+  return shape;
+}
+
 absl::StatusOr<std::unique_ptr<Dataset>> ParseDataSpec(absl::string_view spec, Split split) {
   ONWARD_ASSIGN_OR_RETURN(const DataSpec parsed, SplitDataSpec(spec, split));
   try {
     ONWARD_ASSIGN_OR_RETURN(LoadedData data, Load(parsed));
     ONWARD_RETURN_IF_ERROR(ApplyTask(parsed.options, &data));
-    return MakeArrayDataset(std::move(data), parsed.options);
+    ONWARD_ASSIGN_OR_RETURN(std::unique_ptr<Dataset> all,
+                            MakeArrayDataset(std::move(data), parsed.options));
+    return TakePart(std::move(all), parsed.options);
   } catch (const std::bad_alloc&) {
     return absl::ResourceExhaustedError(absl::StrCat("data '", spec, "' does not fit into memory"));
   }
+}
+
+bool IsSplitSpec(absl::string_view spec) {
+  const auto parsed = SplitDataSpec(spec, Split::kTrain);
+  return parsed.ok() && parsed->options.share.has_value() && parsed->options.part == Split::kTrain;
 }
 
 std::string Describe(const Dataset& dataset) {

@@ -25,9 +25,21 @@ struct FieldInfo {
   DType dtype = DType::kUndefined;
   Shape shape;  // of one example: a batch has one axis more, in front
   bool is_label = false;
+  bool varies = false;  // shape[0] is the most there is: a batch has what its longest needs
 };
 
-// Immutable once made; all functions may be called from several threads.
+// Of `count` examples that have this shape.
+Shape BatchShape(int64_t count, const Shape& example);
+
+// What a data set's spec asks of training and not of evaluation, beside augmentation.
+struct TrainingHints {
+  bool balance = false;          // classes are taken equally often
+  double mixup = 0, cutmix = 0;  // alpha of their Beta distributions; 0: none
+  bool mixes() const { return mixup > 0 || cutmix > 0; }
+};
+
+// Immutable once made; all functions may be called from several threads. What wraps another
+// data set derives from DatasetView (dataset_view.h), which hands everything on.
 class Dataset {
  public:
   virtual ~Dataset() = default;
@@ -40,6 +52,21 @@ class Dataset {
   // are overwritten in place. An index outside [0, size()) is an error.
   virtual absl::Status Fill(absl::Span<const int64_t> indices,
                             std::vector<Tensor>* batch) const = 0;
+  // The same for training: example i in the random variation that keys[i] decides, it alone
+  // (random.h). By default an example has no variations.
+  virtual absl::Status FillVaried(absl::Span<const int64_t> indices, absl::Span<const uint64_t>,
+                                  std::vector<Tensor>* batch) const {
+    return Fill(indices, batch);
+  }
+  // Whether every row of a batch depends on its own example alone and has the shape that
+  // fields() says, so that threads may fill a batch in parts.
+  virtual bool rows_are_independent() const { return true; }
+  // Whether it pays to read ahead of the step: files, decoding.
+  virtual bool reads_slowly() const { return false; }
+  virtual TrainingHints hints() const { return {}; }
+  // What the user should know of how the data was read, one sentence each.
+  virtual std::vector<std::string> notes() const { return {}; }
+
   // Every label is below classes(), and a negative one means "ignore". 0 means
   // regression or no label.
   virtual int64_t classes() const = 0;
@@ -64,6 +91,10 @@ enum class Split { kTrain, kTest };
 // two halves use where the spec does not say: kTrain for --data, kTest for
 // --eval. DataSpecHelp() describes the forms and options.
 absl::StatusOr<std::unique_ptr<Dataset>> ParseDataSpec(absl::string_view spec, Split split);
+
+// Whether the spec takes a share of its data for training (split=0.8), so that opened with
+// kTest it is the rest.
+bool IsSplitSpec(absl::string_view spec);
 
 // The forms of a data spec and their options, for --help.
 std::string DataSpecHelp();

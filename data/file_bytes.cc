@@ -22,13 +22,6 @@ namespace {
 constexpr size_t kChunk = size_t{1} << 20;
 constexpr uint64_t kAssumedMemory = uint64_t{1} << 34;  // where the system does not tell
 
-absl::Status FileError(const std::string& path, absl::string_view what, int error) {
-  const std::string message = absl::StrCat(path, ": ", what, ": ", std::strerror(error));
-  if (error == ENOENT || error == ENOTDIR) return absl::NotFoundError(message);
-  if (error == EACCES || error == EPERM) return absl::PermissionDeniedError(message);
-  return absl::UnavailableError(message);
-}
-
 // Calls read(destination, count) until it returns 0, growing the string with
 // what has really arrived.
 template <typename Read>
@@ -51,7 +44,43 @@ absl::StatusOr<std::string> ReadAll(const std::string& path, size_t expected, co
   return bytes;
 }
 
+// What gzread has just returned: a number of bytes, or what is wrong.
+absl::StatusOr<size_t> Unpacked(const std::string& path, gzFile file, int got) {
+  int code = Z_OK;
+  const char* message = gzerror(file, &code);
+  if (code == Z_BUF_ERROR) {
+    return absl::DataLossError(
+        absl::StrCat(path, ": the gzip data ends early; the file is truncated"));
+  }
+  if (code == Z_ERRNO) return FileError(path, "cannot be read", errno);
+  if (got < 0) {
+    return absl::DataLossError(absl::StrCat(path, ": damaged gzip data (", message, ")"));
+  }
+  return static_cast<size_t>(got);
+}
+
+absl::Status NotGzip(const std::string& path, absl::string_view bytes) {
+  return absl::InvalidArgumentError(absl::StrCat(
+      path, ": is named .gz but is not a gzip file (starts with ", FirstBytes(bytes), ")"));
+}
+
+using GzFile = std::unique_ptr<gzFile_s, int (*)(gzFile)>;
+
+absl::StatusOr<GzFile> OpenGzip(const std::string& path) {
+  GzFile file(gzopen(path.c_str(), "rb"), gzclose);
+  if (file == nullptr) return FileError(path, "cannot be opened", errno);
+  gzbuffer(file.get(), 1 << 17);
+  return file;
+}
+
 }  // namespace
+
+absl::Status FileError(const std::string& path, absl::string_view what, int error) {
+  const std::string message = absl::StrCat(path, ": ", what, ": ", std::strerror(error));
+  if (error == ENOENT || error == ENOTDIR) return absl::NotFoundError(message);
+  if (error == EACCES || error == EPERM) return absl::PermissionDeniedError(message);
+  return absl::UnavailableError(message);
+}
 
 absl::Status CheckFitsInMemory(absl::string_view what, uint64_t bytes) {
   const uint64_t memory = PhysicalMemory().value_or(kAssumedMemory);
@@ -60,7 +89,7 @@ absl::Status CheckFitsInMemory(absl::string_view what, uint64_t bytes) {
       "%s: needs %.1f GB of memory, this machine has %.1f GB", what, bytes / 1e9, memory / 1e9));
 }
 
-absl::StatusOr<size_t> ReadableSize(const std::string& path) {
+absl::StatusOr<uint64_t> OrdinaryFileSize(const std::string& path) {
   struct stat info;
   if (stat(path.c_str(), &info) != 0) return FileError(path, "cannot be opened", errno);
   if (S_ISDIR(info.st_mode)) {
@@ -70,8 +99,13 @@ absl::StatusOr<size_t> ReadableSize(const std::string& path) {
   if (!S_ISREG(info.st_mode)) {
     return absl::InvalidArgumentError(absl::StrCat(path, ": is a pipe or device, expected a file"));
   }
-  ONWARD_RETURN_IF_ERROR(CheckFitsInMemory(path, static_cast<uint64_t>(info.st_size)));
-  return static_cast<size_t>(info.st_size);
+  return static_cast<uint64_t>(info.st_size);
+}
+
+absl::StatusOr<size_t> ReadableSize(const std::string& path) {
+  ONWARD_ASSIGN_OR_RETURN(const uint64_t size, OrdinaryFileSize(path));
+  ONWARD_RETURN_IF_ERROR(CheckFitsInMemory(path, size));
+  return static_cast<size_t>(size);
 }
 
 absl::StatusOr<std::string> ReadFileBytes(const std::string& path) {
@@ -87,28 +121,39 @@ absl::StatusOr<std::string> ReadFileBytes(const std::string& path) {
 
 absl::StatusOr<std::string> ReadPlainOrGzip(const std::string& path) {
   ONWARD_ASSIGN_OR_RETURN(const size_t size, ReadableSize(path));
-  std::unique_ptr<gzFile_s, int (*)(gzFile)> file(gzopen(path.c_str(), "rb"), gzclose);
-  if (file == nullptr) return FileError(path, "cannot be opened", errno);
-  gzbuffer(file.get(), 1 << 17);
-  auto bytes = ReadAll(path, size, [&](char* to, size_t count) -> absl::StatusOr<size_t> {
-    const int got = gzread(file.get(), to, static_cast<unsigned>(count));
-    int code = Z_OK;
-    const char* message = gzerror(file.get(), &code);
-    if (code == Z_BUF_ERROR) {
-      return absl::DataLossError(
-          absl::StrCat(path, ": the gzip data ends early; the file is truncated"));
-    }
-    if (code == Z_ERRNO) return FileError(path, "cannot be read", errno);
-    if (got < 0) {
-      return absl::DataLossError(absl::StrCat(path, ": damaged gzip data (", message, ")"));
-    }
-    return static_cast<size_t>(got);
+  ONWARD_ASSIGN_OR_RETURN(const GzFile file, OpenGzip(path));
+  auto bytes = ReadAll(path, size, [&](char* to, size_t count) {
+    return Unpacked(path, file.get(), gzread(file.get(), to, static_cast<unsigned>(count)));
   });
   if (bytes.ok() && absl::EndsWith(path, ".gz") && gzdirect(file.get())) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        path, ": is named .gz but is not a gzip file (starts with ", FirstBytes(*bytes), ")"));
+    return NotGzip(path, *bytes);
   }
   return bytes;
+}
+
+absl::StatusOr<bool> IsGzip(const std::string& path) {
+  ONWARD_ASSIGN_OR_RETURN(const uint64_t size, OrdinaryFileSize(path));
+  std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"), std::fclose);
+  if (file == nullptr) return FileError(path, "cannot be opened", errno);
+  std::string start(static_cast<size_t>(std::min<uint64_t>(size, 4)), '\0');
+  start.resize(std::fread(start.data(), 1, start.size(), file.get()));
+  if (absl::StartsWith(start, "\x1f\x8b")) return true;
+  if (absl::EndsWith(path, ".gz")) return NotGzip(path, start);
+  return false;
+}
+
+absl::Status ReadGzipInPieces(const std::string& path,
+                              absl::FunctionRef<absl::Status(absl::string_view)> take) {
+  ONWARD_ASSIGN_OR_RETURN(const GzFile file, OpenGzip(path));
+  std::string piece(kChunk, '\0');
+  while (true) {
+    ONWARD_ASSIGN_OR_RETURN(
+        const size_t got,
+        Unpacked(path, file.get(),
+                 gzread(file.get(), piece.data(), static_cast<unsigned>(piece.size()))));
+    if (got == 0) return absl::OkStatus();
+    ONWARD_RETURN_IF_ERROR(take(absl::string_view(piece.data(), got)));
+  }
 }
 
 bool FileExists(const std::string& path) {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -17,8 +18,13 @@ namespace onward {
 // message.
 absl::Status CheckFitsInMemory(absl::string_view what, uint64_t bytes);
 
-// The size of an ordinary file that would fit. Pipes and devices are refused before
-// opening them could wait for ever.
+// "PATH: WHAT: the system's reason", with the code that fits it.
+absl::Status FileError(const std::string& path, absl::string_view what, int error);
+
+// The size of an ordinary file. Pipes and devices are refused before opening them could wait
+// for ever.
+absl::StatusOr<uint64_t> OrdinaryFileSize(const std::string& path);
+// The same of a file that would fit into memory.
 absl::StatusOr<size_t> ReadableSize(const std::string& path);
 
 // The bytes of a file as they are.
@@ -26,6 +32,11 @@ absl::StatusOr<std::string> ReadFileBytes(const std::string& path);
 
 // The bytes of a file, decompressed if it is a gzip file.
 absl::StatusOr<std::string> ReadPlainOrGzip(const std::string& path);
+// Whether a file is compressed by gzip; an error where its name alone says so.
+absl::StatusOr<bool> IsGzip(const std::string& path);
+// Hands on what a gzip file unpacks to, piece by piece.
+absl::Status ReadGzipInPieces(const std::string& path,
+                              absl::FunctionRef<absl::Status(absl::string_view)> take);
 
 bool FileExists(const std::string& path);
 bool IsFolder(const std::string& path);

@@ -22,7 +22,11 @@ absl::StatusOr<LoadedData> ReadNpzArrays(const std::string& path, const DataOpti
 // `labels` may be empty.
 absl::StatusOr<LoadedData> ReadNpyArrays(const std::string& inputs, const std::string& labels,
                                          const DataOptions& options);
-absl::StatusOr<LoadedData> ReadImageFolder(const std::string& folder, const DataOptions& options);
+// A folder with one for each class, or a table of files.
+absl::StatusOr<LoadedData> ReadImages(const std::string& path, const DataOptions& options);
+// WebDataset archives: files with commas between them, or patterns with '*'.
+std::vector<std::string> ListShards(const std::string& shards);
+absl::StatusOr<LoadedData> ReadTar(const std::string& shards, const DataOptions& options);
 
 }  // namespace onward
 

@@ -66,6 +66,11 @@ absl::StatusOr<Header> ReadHeader(const Numbers& in, absl::string_view name) {
 
 }  // namespace
 
+absl::StatusOr<PictureInfo> ProbeBmp(absl::string_view bytes, absl::string_view name) {
+  ONWARD_ASSIGN_OR_RETURN(const Header h, ReadHeader(Numbers(bytes), name));
+  return PictureInfo{h.height, h.width, 3};
+}
+
 absl::StatusOr<Picture> DecodeBmp(absl::string_view bytes, absl::string_view name) {
   const Numbers in(bytes);
   ONWARD_ASSIGN_OR_RETURN(const Header h, ReadHeader(in, name));

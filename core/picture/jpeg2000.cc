@@ -112,26 +112,50 @@ void ToRgb(uint8_t* pixel) {
   pixel[2] = byte(y + 1.772 * cb);
 }
 
-}  // namespace
+PictureInfo InfoOf(const opj_image_t& image) {
+  return {int64_t{image.y1} - image.y0, int64_t{image.x1} - image.x0, image.numcomps >= 3 ? 3 : 1};
+}
 
-absl::StatusOr<Picture> DecodeJpeg2000(absl::string_view bytes, absl::string_view name) {
-  Source source{bytes};
-  const bool bare = absl::StartsWith(bytes, "\xff\x4f\xff\x51");
-  const Stream stream = StreamOf(&source);
-  const Codec codec(opj_create_decompress(bare ? OPJ_CODEC_J2K : OPJ_CODEC_JP2));
-  if (stream == nullptr || codec == nullptr) {
+// A file whose header has been read and checked.
+struct Opened {
+  Stream stream;
+  Codec codec;
+  Image image;
+};
+
+absl::StatusOr<Opened> OpenJpeg2000(Source* source, absl::string_view name) {
+  const bool bare = absl::StartsWith(source->bytes, "\xff\x4f\xff\x51");
+  Opened opened{StreamOf(source),
+                Codec(opj_create_decompress(bare ? OPJ_CODEC_J2K : OPJ_CODEC_JP2)), nullptr};
+  if (opened.stream == nullptr || opened.codec == nullptr) {
     return absl::ResourceExhaustedError("OpenJPEG cannot start");
   }
   opj_dparameters_t parameters;
   opj_set_default_decoder_parameters(&parameters);
   opj_image_t* read = nullptr;
-  const bool has_header = opj_setup_decoder(codec.get(), &parameters) == OPJ_TRUE &&
-                          opj_read_header(stream.get(), codec.get(), &read) == OPJ_TRUE;
-  const Image image(read);
-  if (!has_header || image == nullptr) {
+  const bool has_header =
+      opj_setup_decoder(opened.codec.get(), &parameters) == OPJ_TRUE &&
+      opj_read_header(opened.stream.get(), opened.codec.get(), &read) == OPJ_TRUE;
+  opened.image.reset(read);
+  if (!has_header || read == nullptr) {
     return DamagedPicture(name, "a JPEG 2000 file without a header");
   }
-  ONWARD_RETURN_IF_ERROR(CheckHeader(*image, name));
+  ONWARD_RETURN_IF_ERROR(CheckHeader(*read, name));
+  return opened;
+}
+
+}  // namespace
+
+absl::StatusOr<PictureInfo> ProbeJpeg2000(absl::string_view bytes, absl::string_view name) {
+  Source source{bytes};
+  ONWARD_ASSIGN_OR_RETURN(const Opened opened, OpenJpeg2000(&source, name));
+  return InfoOf(*opened.image);
+}
+
+absl::StatusOr<Picture> DecodeJpeg2000(absl::string_view bytes, absl::string_view name) {
+  Source source{bytes};
+  ONWARD_ASSIGN_OR_RETURN(const Opened opened, OpenJpeg2000(&source, name));
+  const auto& [stream, codec, image] = opened;
   if (opj_decode(codec.get(), stream.get(), image.get()) != OPJ_TRUE ||
       opj_end_decompress(codec.get(), stream.get()) != OPJ_TRUE) {
     return DamagedPicture(name, "the JPEG 2000 data cannot be decoded");
@@ -139,8 +163,7 @@ absl::StatusOr<Picture> DecodeJpeg2000(absl::string_view bytes, absl::string_vie
   // A palette has made other components of them.
   ONWARD_RETURN_IF_ERROR(CheckHeader(*image, name));
   Picture p;
-  p.info = {int64_t{image->y1} - image->y0, int64_t{image->x1} - image->x0,
-            image->numcomps >= 3 ? 3 : 1};
+  p.info = InfoOf(*image);
   for (int c = 0; c < p.info.channels; ++c) {
     const opj_image_comp_t& component = image->comps[c];
     if (component.data == nullptr || component.w < 1 || component.h < 1) {

@@ -11,6 +11,11 @@ namespace {
 
 constexpr int64_t kMostPixels = int64_t{1} << 27;
 
+absl::Status NoPicture(absl::string_view name) {
+  return absl::InvalidArgumentError(
+      absl::StrCat(name, ": is no PNG, JPEG, JPEG 2000, WebP, TIFF, BMP or PNM picture"));
+}
+
 }  // namespace
 
 absl::Status DamagedPicture(absl::string_view name, absl::string_view what) {
@@ -44,6 +49,20 @@ PictureFormat FormatOf(absl::string_view bytes) {
   return PictureFormat::kUnknown;
 }
 
+absl::StatusOr<PictureInfo> ProbeAnyPicture(absl::string_view bytes, absl::string_view name) {
+  switch (FormatOf(bytes)) {
+    case PictureFormat::kPng: return ProbePng(bytes, name);
+    case PictureFormat::kJpeg: return ProbeJpeg(bytes, name);
+    case PictureFormat::kJpeg2000: return ProbeJpeg2000(bytes, name);
+    case PictureFormat::kWebp: return ProbeWebp(bytes, name);
+    case PictureFormat::kTiff: return ProbeTiff(bytes, name);
+    case PictureFormat::kBmp: return ProbeBmp(bytes, name);
+    case PictureFormat::kPnm: return ProbePnm(bytes, name);
+    case PictureFormat::kUnknown: break;
+  }
+  return NoPicture(name);
+}
+
 absl::StatusOr<Picture> DecodeAnyPicture(absl::string_view bytes, absl::string_view name) {
   switch (FormatOf(bytes)) {
     case PictureFormat::kPng: return DecodePng(bytes, name);
@@ -55,8 +74,7 @@ absl::StatusOr<Picture> DecodeAnyPicture(absl::string_view bytes, absl::string_v
     case PictureFormat::kPnm: return DecodePnm(bytes, name);
     case PictureFormat::kUnknown: break;
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat(name, ": is no PNG, JPEG, JPEG 2000, WebP, TIFF, BMP or PNM picture"));
+  return NoPicture(name);
 }
 
 Picture ToChannels(const Picture& picture, int channels) {

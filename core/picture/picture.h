@@ -29,9 +29,16 @@ enum class PictureFormat { kUnknown, kPng, kJpeg, kJpeg2000, kWebp, kTiff, kBmp,
 // By the first bytes.
 PictureFormat FormatOf(absl::string_view bytes);
 
-// What the header of a PNG or JPEG file says. `name` is what messages call the file.
+// What a file's header says; the beginning of a file is enough, but for TIFF and JPEG 2000.
+// `name` is what messages call the file.
 absl::StatusOr<PictureInfo> ProbePng(absl::string_view bytes, absl::string_view name);
 absl::StatusOr<PictureInfo> ProbeJpeg(absl::string_view bytes, absl::string_view name);
+absl::StatusOr<PictureInfo> ProbeJpeg2000(absl::string_view bytes, absl::string_view name);
+absl::StatusOr<PictureInfo> ProbeWebp(absl::string_view bytes, absl::string_view name);
+absl::StatusOr<PictureInfo> ProbeTiff(absl::string_view bytes, absl::string_view name);
+absl::StatusOr<PictureInfo> ProbeBmp(absl::string_view bytes, absl::string_view name);
+absl::StatusOr<PictureInfo> ProbePnm(absl::string_view bytes, absl::string_view name);
+absl::StatusOr<PictureInfo> ProbeAnyPicture(absl::string_view bytes, absl::string_view name);
 
 // The pixels, as grey or colour. Transparency is dropped, 16 bits become 8.
 absl::StatusOr<Picture> DecodePng(absl::string_view bytes, absl::string_view name);
@@ -45,6 +52,13 @@ absl::StatusOr<Picture> DecodePnm(absl::string_view bytes, absl::string_view nam
 absl::StatusOr<Picture> DecodeAnyPicture(absl::string_view bytes, absl::string_view name);
 
 Picture ToChannels(const Picture& picture, int channels);
+
+// How a JPEG file says that it was stored, from 1 (upright) to 8, as EXIF numbers it; 1 for
+// everything else. Decoders leave pixels as they are stored.
+int OrientationOf(absl::string_view bytes);
+// What is upright of what was stored so.
+PictureInfo Upright(PictureInfo info, int orientation);
+Picture Upright(Picture picture, int orientation);
 
 // What decoders say, and the size that they accept.
 absl::Status DamagedPicture(absl::string_view name, absl::string_view what);

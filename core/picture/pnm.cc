@@ -67,27 +67,49 @@ bool ReadRaw(absl::string_view in, bool bitmap, int64_t largest, Picture& p, int
   return true;
 }
 
+struct Header {
+  int kind = 0;  // of P1 to P6
+  PictureInfo info;
+  int64_t largest = 1;  // sample
+  bool bitmap() const { return kind == 1 || kind == 4; }
+  bool raw() const { return kind > 3; }
+};
+
+absl::StatusOr<Header> ReadHeader(absl::string_view bytes, absl::string_view name, Reader* in) {
+  Header h;
+  h.kind = bytes[1] - '0';
+  in->Skip(2);
+  h.info.width = in->Number();
+  h.info.height = in->Number();
+  h.info.channels = h.kind == 3 || h.kind == 6 ? 3 : 1;
+  if (!h.bitmap()) h.largest = in->Number(65535);
+  if (h.largest < 1) return DamagedPicture(name, "the header holds no numbers that make sense");
+  ONWARD_RETURN_IF_ERROR(CheckPictureSize(name, h.info.height, h.info.width));
+  return h;
+}
+
 }  // namespace
 
-absl::StatusOr<Picture> DecodePnm(absl::string_view bytes, absl::string_view name) {
-  const int kind = bytes[1] - '0';
-  const bool bitmap = kind == 1 || kind == 4, raw = kind > 3;
+absl::StatusOr<PictureInfo> ProbePnm(absl::string_view bytes, absl::string_view name) {
   Reader in(bytes);
-  in.Skip(2);
+  ONWARD_ASSIGN_OR_RETURN(const Header header, ReadHeader(bytes, name, &in));
+  return header.info;
+}
+
+absl::StatusOr<Picture> DecodePnm(absl::string_view bytes, absl::string_view name) {
+  Reader in(bytes);
+  ONWARD_ASSIGN_OR_RETURN(const Header header, ReadHeader(bytes, name, &in));
+  const bool bitmap = header.bitmap();
+  const int64_t largest = header.largest;
   Picture p;
-  p.info.width = in.Number();
-  p.info.height = in.Number();
-  p.info.channels = kind == 3 || kind == 6 ? 3 : 1;
-  const int64_t largest = bitmap ? 1 : in.Number(65535);
-  if (largest < 1) return DamagedPicture(name, "the header holds no numbers that make sense");
-  ONWARD_RETURN_IF_ERROR(CheckPictureSize(name, p.info.height, p.info.width));
+  p.info = header.info;
   const int64_t count = p.info.height * p.info.width * p.info.channels;
   // A sample as text takes a byte at least; checked before memory is taken.
   if (static_cast<int64_t>(in.rest().size()) < count / (bitmap ? 8 : 1)) {
     return DamagedPicture(name, "the file is truncated");
   }
   std::vector<int64_t> samples(count);
-  if (raw) {
+  if (header.raw()) {
     in.Skip(1);
     if (!ReadRaw(in.rest(), bitmap, largest, p, samples.data())) {
       return DamagedPicture(name, "the file is truncated");

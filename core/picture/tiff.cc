@@ -54,25 +54,46 @@ struct OptionsEnd {
 struct Closer {
   void operator()(TIFF* file) const { TIFFClose(file); }
 };
+using File = std::unique_ptr<TIFF, Closer>;
 
-}  // namespace
-
-absl::StatusOr<Picture> DecodeTiff(absl::string_view bytes, absl::string_view name) {
-  Source source{bytes};
+absl::StatusOr<File> OpenTiff(Source* source, absl::string_view name) {
   const std::unique_ptr<TIFFOpenOptions, OptionsEnd> options(TIFFOpenOptionsAlloc());
   if (options == nullptr) return absl::ResourceExhaustedError("libtiff cannot start");
   TIFFOpenOptionsSetMaxSingleMemAlloc(options.get(), kMostMemory);
   TIFFOpenOptionsSetErrorHandlerExtR(options.get(), Ignore, nullptr);
   TIFFOpenOptionsSetWarningHandlerExtR(options.get(), Ignore, nullptr);
-  const std::unique_ptr<TIFF, Closer> file(
-      TIFFClientOpenExt(std::string(name).c_str(), "rm", &source, Read, Write, Seek, Close, Size,
-                        nullptr, nullptr, options.get()));
+  return File(TIFFClientOpenExt(std::string(name).c_str(), "rm", source, Read, Write, Seek, Close,
+                                Size, nullptr, nullptr, options.get()));
+}
+
+absl::StatusOr<PictureInfo> ReadInfo(TIFF* file, absl::string_view name) {
   uint32_t width = 0, height = 0;
-  if (file == nullptr || TIFFGetField(file.get(), TIFFTAG_IMAGEWIDTH, &width) != 1 ||
-      TIFFGetField(file.get(), TIFFTAG_IMAGELENGTH, &height) != 1) {
+  if (file == nullptr || TIFFGetField(file, TIFFTAG_IMAGEWIDTH, &width) != 1 ||
+      TIFFGetField(file, TIFFTAG_IMAGELENGTH, &height) != 1) {
     return DamagedPicture(name, "a TIFF file without a picture");
   }
   ONWARD_RETURN_IF_ERROR(CheckPictureSize(name, height, width));
+  uint16_t photometric = 0;
+  TIFFGetField(file, TIFFTAG_PHOTOMETRIC, &photometric);
+  const bool grey = photometric == PHOTOMETRIC_MINISBLACK || photometric == PHOTOMETRIC_MINISWHITE;
+  return PictureInfo{height, width, grey ? 1 : 3};
+}
+
+}  // namespace
+
+absl::StatusOr<PictureInfo> ProbeTiff(absl::string_view bytes, absl::string_view name) {
+  Source source{bytes};
+  ONWARD_ASSIGN_OR_RETURN(const File file, OpenTiff(&source, name));
+  return ReadInfo(file.get(), name);
+}
+
+absl::StatusOr<Picture> DecodeTiff(absl::string_view bytes, absl::string_view name) {
+  Source source{bytes};
+  ONWARD_ASSIGN_OR_RETURN(const File file, OpenTiff(&source, name));
+  Picture p;
+  ONWARD_ASSIGN_OR_RETURN(p.info, ReadInfo(file.get(), name));
+  const uint32_t width = static_cast<uint32_t>(p.info.width);
+  const uint32_t height = static_cast<uint32_t>(p.info.height);
   char why[1024] = {};
   if (TIFFRGBAImageOK(file.get(), why) == 0) return DamagedPicture(name, why);
   std::vector<uint32_t> raster(static_cast<size_t>(width) * height);
@@ -80,15 +101,10 @@ absl::StatusOr<Picture> DecodeTiff(absl::string_view bytes, absl::string_view na
                                 /*stop_on_error=*/1) == 0) {
     return DamagedPicture(name, "the TIFF data cannot be decoded");
   }
-  uint16_t photometric = 0;
-  TIFFGetField(file.get(), TIFFTAG_PHOTOMETRIC, &photometric);
-  const bool grey = photometric == PHOTOMETRIC_MINISBLACK || photometric == PHOTOMETRIC_MINISWHITE;
-  Picture p;
-  p.info = {height, width, grey ? 1 : 3};
   p.pixels.reserve(raster.size() * p.info.channels);
   for (uint32_t pixel : raster) {
     p.pixels.push_back(static_cast<uint8_t>(TIFFGetR(pixel)));
-    if (grey) continue;
+    if (p.info.channels == 1) continue;
     p.pixels.push_back(static_cast<uint8_t>(TIFFGetG(pixel)));
     p.pixels.push_back(static_cast<uint8_t>(TIFFGetB(pixel)));
   }

@@ -7,7 +7,7 @@
 
 namespace onward {
 
-absl::StatusOr<Picture> DecodeWebp(absl::string_view bytes, absl::string_view name) {
+absl::StatusOr<PictureInfo> ProbeWebp(absl::string_view bytes, absl::string_view name) {
   const auto* data = reinterpret_cast<const uint8_t*>(bytes.data());
   WebPBitstreamFeatures features;
   if (WebPGetFeatures(data, bytes.size(), &features) != VP8_STATUS_OK) {
@@ -17,11 +17,16 @@ absl::StatusOr<Picture> DecodeWebp(absl::string_view bytes, absl::string_view na
     return absl::UnimplementedError(absl::StrCat(name, ": an animated WebP is no single picture"));
   }
   ONWARD_RETURN_IF_ERROR(CheckPictureSize(name, features.height, features.width));
+  return PictureInfo{features.height, features.width, 3};
+}
+
+absl::StatusOr<Picture> DecodeWebp(absl::string_view bytes, absl::string_view name) {
   Picture p;
-  p.info = {features.height, features.width, 3};
+  ONWARD_ASSIGN_OR_RETURN(p.info, ProbeWebp(bytes, name));
   p.pixels.resize(static_cast<size_t>(p.info.height * p.info.width * 3));
-  if (WebPDecodeRGBInto(data, bytes.size(), p.pixels.data(), p.pixels.size(), features.width * 3) ==
-      nullptr) {
+  if (WebPDecodeRGBInto(reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size(),
+                        p.pixels.data(), p.pixels.size(),
+                        static_cast<int>(p.info.width) * 3) == nullptr) {
     return DamagedPicture(name, "the WebP data cannot be decoded");
   }
   return p;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What readers produce, arrays with one row per example, and the data set over
-// them: rows stay in memory as they were stored (images as bytes) and become
-// numbers a model takes in Fill.
+// What readers produce, arrays with one row per example, and the data set over them: rows
+// stay as they were stored (images as bytes, or as files) and become numbers a model takes
+// in Fill.
 #ifndef ONWARD_DATA_ARRAYS_ARRAY_DATASET_H_
 #define ONWARD_DATA_ARRAYS_ARRAY_DATASET_H_
 
@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "data/arrays/rows.h"
 #include "data/data_options.h"
 #include "data/dataset.h"
 
@@ -18,9 +19,10 @@ namespace onward {
 
 struct LoadedArray {
   std::string name;
-  Tensor rows;  // [examples, ...]
+  Rows rows;  // a tensor [examples, ...] will do
   bool is_label = false;
-  double default_scale = 1;  // where the spec gives none
+  double default_scale = 1;        // where the spec gives none
+  bool pictures_prepared = false;  // size, fit, channels and augment are already applied
 };
 
 struct LoadedData {
@@ -30,13 +32,21 @@ struct LoadedData {
   std::vector<std::string> class_names;  // empty: labels are numbers
   // Where a row stands, for messages: "row 3 (line 4) of rows.csv". By default its number.
   std::function<std::string(int64_t row)> place;
-  bool rows_chosen = false;  // offset, limit and shuffle are already applied
+  bool rows_chosen = false;        // offset, limit and shuffle are already applied
+  std::vector<std::string> notes;  // Dataset::notes()
 };
 
 // Adds the label "y": integers as int64 with the number of classes, text as the classes of
 // its different words in their order, anything else as floats; `task` overrides what the
 // type suggests. Class labels of shape [examples, 1] lose the last axis.
 absl::Status AddLabels(Tensor labels, Task task, std::string name, LoadedData* data);
+// The same of labels that may be too large for memory (a picture for each example): they
+// are read once, and again when they are asked for.
+absl::Status AddLabels(const Rows& labels, Task task, std::string name, LoadedData* data);
+
+// Labels as text, such as a file holds: whole numbers are classes, other numbers floats, and
+// everything else words.
+absl::Status AddTextLabels(const std::vector<std::string>& labels, Task task, LoadedData* data);
 
 // The rows that offset, limit and shuffle leave of `count`, in order.
 absl::StatusOr<std::vector<int64_t>> ChooseRows(int64_t count, const DataOptions& options,

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What readers found as labels, as classes or numbers (array_dataset.h).
 #include <algorithm>
+#include <cmath>
 #include <map>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/status.h"
 #include "data/arrays/array_dataset.h"
@@ -12,6 +14,7 @@ namespace {
 
 constexpr int64_t kMostClasses = int64_t{1} << 31;
 constexpr size_t kMostTextClasses = 10000;
+constexpr int64_t kPieceElements = int64_t{1} << 20;
 
 // Floats whose values are whole numbers, as int64.
 absl::StatusOr<Tensor> WholeNumbers(const Tensor& t, absl::string_view source) {
@@ -49,6 +52,31 @@ absl::StatusOr<Tensor> NumberedWords(const Tensor& words, Task task, const std::
   return numbers;
 }
 
+absl::Status AddClasses(Rows labels, int64_t largest, std::string name, LoadedData* data) {
+  if (largest >= kMostClasses) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(data->source, ": label ", largest,
+                     " is too large for a class number; for regression add task=regression"));
+  }
+  data->classes = std::max<int64_t>(largest + 1, static_cast<int64_t>(data->class_names.size()));
+  data->arrays.push_back({std::move(name), std::move(labels), true, 1});
+  return absl::OkStatus();
+}
+
+// Reads all labels once, a few rows at a time.
+absl::StatusOr<int64_t> LargestLabel(const Rows& labels, absl::string_view source) {
+  const int64_t piece = std::max<int64_t>(1, kPieceElements / labels->elements());
+  int64_t largest = -1;
+  for (int64_t first = 0; first < labels->count(); first += piece) {
+    const int64_t count = std::min(piece, labels->count() - first);
+    Tensor some(labels->dtype(), {count, labels->elements()});
+    ONWARD_RETURN_IF_ERROR(labels->Read(first, count, some.raw()));
+    ONWARD_ASSIGN_OR_RETURN(const Tensor values, WholeNumbers(some, source));
+    for (int64_t v : values.values<int64_t>()) largest = std::max(largest, v);
+  }
+  return largest;
+}
+
 }  // namespace
 
 absl::Status AddLabels(Tensor labels, Task task, std::string name, LoadedData* data) {
@@ -73,14 +101,43 @@ absl::Status AddLabels(Tensor labels, Task task, std::string name, LoadedData* d
   }
   int64_t largest = -1;
   for (int64_t v : values.values<int64_t>()) largest = std::max(largest, v);
-  if (largest >= kMostClasses) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(data->source, ": label ", largest,
-                     " is too large for a class number; for regression add task=regression"));
+  return AddClasses(std::move(values), largest, std::move(name), data);
+}
+
+absl::Status AddLabels(const Rows& labels, Task task, std::string name, LoadedData* data) {
+  if (labels->count() < 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        data->source, ": '", name, "' is a single number, expected one row per example"));
   }
-  data->classes = std::max<int64_t>(largest + 1, static_cast<int64_t>(data->class_names.size()));
-  data->arrays.push_back({std::move(name), std::move(values), true, 1});
-  return absl::OkStatus();
+  const DType dtype = labels->dtype();
+  const bool whole = IsInteger(dtype) || dtype == DType::kBool;
+  if (labels->elements() <= 1 || (!whole && !IsFloating(dtype))) {
+    ONWARD_ASSIGN_OR_RETURN(Tensor all, ReadRows(labels));
+    return AddLabels(std::move(all), task, std::move(name), data);
+  }
+  if (task == Task::kRegression || (!whole && task == Task::kAuto)) {
+    const DType wanted = dtype == DType::kDouble ? DType::kDouble : DType::kFloat;
+    data->arrays.push_back({std::move(name), ConvertedRows(labels, wanted), true, 1});
+    return absl::OkStatus();
+  }
+  ONWARD_ASSIGN_OR_RETURN(const int64_t largest, LargestLabel(labels, data->source));
+  return AddClasses(ConvertedRows(labels, DType::kInt64), largest, std::move(name), data);
+}
+
+absl::Status AddTextLabels(const std::vector<std::string>& labels, Task task, LoadedData* data) {
+  const auto count = static_cast<int64_t>(labels.size());
+  Tensor whole(DType::kInt64, {count}), numbers(DType::kFloat, {count});
+  bool all_whole = true, all_numbers = true;
+  for (int64_t i = 0; i < count; ++i) {
+    all_whole = all_whole && absl::SimpleAtoi(labels[i], whole.data<int64_t>() + i);
+    all_numbers = all_numbers && absl::SimpleAtof(labels[i], numbers.data<float>() + i) &&
+                  std::isfinite(numbers.data<float>()[i]);
+  }
+  if (all_whole) return AddLabels(std::move(whole), task, "y", data);
+  if (all_numbers) return AddLabels(std::move(numbers), task, "y", data);
+  Tensor words(DType::kString, {count});
+  std::copy(labels.begin(), labels.end(), words.data<std::string>());
+  return AddLabels(std::move(words), task, "y", data);
 }
 
 }  // namespace onward

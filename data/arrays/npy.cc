@@ -2,11 +2,7 @@
 #include "data/arrays/npy.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstdio>
 #include <cstring>
-#include <functional>
-#include <memory>
 #include <optional>
 
 #include "absl/strings/str_cat.h"
@@ -14,8 +10,6 @@
 #include "absl/strings/strip.h"
 #include "core/base/atomic_file.h"
 #include "core/base/status.h"
-#include "data/arrays/npy_header.h"
-#include "data/arrays/zip.h"
 #include "data/file_bytes.h"
 
 namespace onward {
@@ -23,9 +17,6 @@ namespace {
 
 constexpr absl::string_view kMagic("\x93NUMPY", 6);
 constexpr size_t kLongestHeader = size_t{1} << 20;
-
-// Fills exactly `count` bytes or says what is wrong.
-using ReadExactly = std::function<absl::Status(void* to, size_t count)>;
 
 void SwapBytes(void* data, size_t bytes, int unit) {
   if (unit <= 1) return;
@@ -70,14 +61,13 @@ std::vector<uint32_t> ToCodePoints(absl::string_view text) {
   return out;
 }
 
-absl::StatusOr<Tensor> ReadStrings(const NpyHeader& h, const Shape& shape, size_t count,
-                                   const ReadExactly& read) {
-  std::string bytes(count * h.item_bytes, '\0');
-  ONWARD_RETURN_IF_ERROR(read(bytes.data(), bytes.size()));
+absl::StatusOr<Tensor> ReadStrings(const NpyArray& array) {
+  const NpyHeader& h = array.header;
+  ONWARD_ASSIGN_OR_RETURN(std::string bytes, array.elements.ReadAll());
   SwapBytes(bytes.data(), bytes.size(), h.swap_unit);
-  Tensor t(DType::kString, shape);
+  Tensor t(DType::kString, h.shape);
   std::string* out = t.data<std::string>();
-  for (size_t i = 0; i < count; ++i) {
+  for (int64_t i = 0; i < t.elements(); ++i) {
     const char* item = bytes.data() + i * h.item_bytes;
     if (h.utf32) {
       for (int k = 0; k < h.item_bytes; k += 4) {
@@ -118,10 +108,8 @@ Tensor FromFortranOrder(const Tensor& t, const Shape& shape, size_t item) {
   return out;
 }
 
-// `available` is what really follows the header: memory is taken only when it
-// agrees with what the header claims.
-absl::StatusOr<Tensor> ReadElements(const NpyHeader& h, absl::string_view name, uint64_t available,
-                                    const ReadExactly& read) {
+// Memory is taken only where what follows the header agrees with what it claims.
+absl::Status CheckElements(const NpyHeader& h, absl::string_view name, uint64_t available) {
   auto elements = CheckedElements(h.shape.dims());
   if (!elements.ok()) return NpyError(name, elements.status().message());
   const uint64_t need = static_cast<uint64_t>(*elements) * static_cast<uint64_t>(h.item_bytes);
@@ -135,52 +123,33 @@ absl::StatusOr<Tensor> ReadElements(const NpyHeader& h, absl::string_view name, 
                      ": shape ", h.shape.ToString(), " of ", DTypeName(h.dtype), " takes ", need,
                      " bytes, found ", available));
   }
+  return absl::OkStatus();
+}
+
+// Elements as they are stored, in place: to this machine's order, bools to 0 and 1.
+void Mend(const NpyHeader& h, void* elements, size_t bytes) {
+  SwapBytes(elements, bytes, h.swap_unit);
+  if (h.dtype != DType::kBool) return;
+  unsigned char* p = static_cast<unsigned char*>(elements);
+  for (size_t i = 0; i < bytes; ++i) p[i] = p[i] != 0;
+}
+
+absl::StatusOr<Tensor> ReadTensor(const NpyArray& array) {
+  const NpyHeader& h = array.header;
+  const uint64_t need = array.elements.size();
   // Zero-width strings take no bytes in the file but do take memory.
+  const bool strings = h.dtype == DType::kString;
   ONWARD_RETURN_IF_ERROR(CheckFitsInMemory(
-      name,
-      h.dtype == DType::kString ? static_cast<uint64_t>(*elements) * sizeof(std::string) : need));
-  if (h.dtype == DType::kString) {
-    ONWARD_ASSIGN_OR_RETURN(Tensor t, ReadStrings(h, h.shape, *elements, read));
+      array.elements.name(),
+      strings ? static_cast<uint64_t>(h.shape.elements()) * sizeof(std::string) : need));
+  if (strings) {
+    ONWARD_ASSIGN_OR_RETURN(Tensor t, ReadStrings(array));
     return h.fortran ? FromFortranOrder(t, h.shape, 0) : t;
   }
   Tensor t(h.dtype, h.shape);
-  ONWARD_RETURN_IF_ERROR(read(t.raw(), need));
-  SwapBytes(t.raw(), need, h.swap_unit);
-  if (h.dtype == DType::kBool) {
-    unsigned char* p = t.data<unsigned char>();
-    for (uint64_t i = 0; i < need; ++i) p[i] = p[i] != 0;
-  }
+  ONWARD_RETURN_IF_ERROR(array.elements.Read(0, need, t.raw()));
+  Mend(h, t.raw(), need);
   return h.fortran && h.shape.rank() > 1 ? FromFortranOrder(t, h.shape, h.item_bytes) : t;
-}
-
-// Reads an array of `total` bytes in all.
-absl::StatusOr<Tensor> ReadArray(absl::string_view name, uint64_t total, const ReadExactly& read) {
-  unsigned char lead[12];
-  if (total < 10) return NpyError(name, absl::StrCat("it has only ", total, " bytes"));
-  ONWARD_RETURN_IF_ERROR(read(lead, 8));
-  if (absl::string_view(reinterpret_cast<char*>(lead), 6) != kMagic) {
-    return NpyError(
-        name, absl::StrCat("it starts with ", FirstBytes({reinterpret_cast<char*>(lead), 6}, 6),
-                           ", expected 93 4E 55 4D 50 59"));
-  }
-  const int version = lead[6];
-  if (version < 1 || version > 3) {
-    return NpyError(name, absl::StrCat("format version ", version, ", known are 1 to 3"));
-  }
-  const size_t length_bytes = version == 1 ? 2 : 4;
-  if (total < 8 + length_bytes) return NpyError(name, "its header is cut off");
-  ONWARD_RETURN_IF_ERROR(read(lead + 8, length_bytes));
-  uint64_t length = 0;
-  for (size_t i = 0; i < length_bytes; ++i) length |= uint64_t{lead[8 + i]} << (8 * i);
-  const uint64_t left = total - 8 - length_bytes;
-  if (length > left) return NpyError(name, "its header is cut off");
-  if (length > kLongestHeader) {
-    return NpyError(name, absl::StrCat("a header of ", length, " bytes"));
-  }
-  std::string text(length, '\0');
-  ONWARD_RETURN_IF_ERROR(read(text.data(), text.size()));
-  ONWARD_ASSIGN_OR_RETURN(const NpyHeader header, ParseNpyHeader(text, name));
-  return ReadElements(header, name, left - length, read);
 }
 
 struct Written {
@@ -263,26 +232,70 @@ absl::StatusOr<Written> ToWritten(const Tensor& t) {
 
 }  // namespace
 
+absl::StatusOr<NpyArray> OpenNpy(const StoredBytes& file) {
+  const std::string& name = file.name();
+  const uint64_t total = file.size();
+  unsigned char lead[12];
+  if (total < 10) return NpyError(name, absl::StrCat("it has only ", total, " bytes"));
+  ONWARD_RETURN_IF_ERROR(file.Read(0, 8, lead));
+  if (absl::string_view(reinterpret_cast<char*>(lead), 6) != kMagic) {
+    return NpyError(
+        name, absl::StrCat("it starts with ", FirstBytes({reinterpret_cast<char*>(lead), 6}, 6),
+                           ", expected 93 4E 55 4D 50 59"));
+  }
+  const int version = lead[6];
+  if (version < 1 || version > 3) {
+    return NpyError(name, absl::StrCat("format version ", version, ", known are 1 to 3"));
+  }
+  const size_t length_bytes = version == 1 ? 2 : 4;
+  if (total < 8 + length_bytes) return NpyError(name, "its header is cut off");
+  ONWARD_RETURN_IF_ERROR(file.Read(8, length_bytes, lead + 8));
+  uint64_t length = 0;
+  for (size_t i = 0; i < length_bytes; ++i) length |= uint64_t{lead[8 + i]} << (8 * i);
+  const uint64_t left = total - 8 - length_bytes;
+  if (length > left) return NpyError(name, "its header is cut off");
+  if (length > kLongestHeader) {
+    return NpyError(name, absl::StrCat("a header of ", length, " bytes"));
+  }
+  std::string text(length, '\0');
+  ONWARD_RETURN_IF_ERROR(file.Read(8 + length_bytes, text.size(), text.data()));
+  NpyArray array;
+  ONWARD_ASSIGN_OR_RETURN(array.header, ParseNpyHeader(text, name));
+  ONWARD_RETURN_IF_ERROR(CheckElements(array.header, name, left - length));
+  array.elements = file.Part(total - (left - length), left - length, name);
+  return array;
+}
+
+absl::StatusOr<Rows> NpyRows(const NpyArray& array) {
+  const NpyHeader& h = array.header;
+  const bool in_order = !h.fortran || h.shape.rank() == 1;
+  if (h.dtype == DType::kString || h.shape.rank() == 0 || !in_order) {
+    ONWARD_ASSIGN_OR_RETURN(Tensor all, ReadTensor(array));
+    return Rows(std::move(all));
+  }
+  Shape row(h.shape.dims().subspan(1));
+  const uint64_t bytes = static_cast<uint64_t>(row.elements() * h.item_bytes);
+  ConvertBytes convert;
+  if (h.swap_unit > 1 || h.dtype == DType::kBool) {
+    convert = [h, bytes](const char* from, int64_t, void* to) {
+      std::memcpy(to, from, bytes);
+      Mend(h, to, bytes);
+    };
+  }
+  return StoredRows(array.elements, {0, bytes, bytes}, h.shape[0], h.dtype, std::move(row),
+                    std::move(convert));
+}
+
 absl::StatusOr<Tensor> ParseNpy(absl::string_view bytes, absl::string_view name) {
-  const uint64_t total = bytes.size();
-  return ReadArray(name, total, [&](void* to, size_t count) -> absl::Status {
-    if (count > bytes.size()) return NpyError(name, "it ends early");
-    if (count > 0) std::memcpy(to, bytes.data(), count);
-    bytes.remove_prefix(count);
-    return absl::OkStatus();
-  });
+  ONWARD_ASSIGN_OR_RETURN(const NpyArray array,
+                          OpenNpy(StoredBytes::Viewing(bytes, std::string(name))));
+  return ReadTensor(array);
 }
 
 absl::StatusOr<Tensor> ReadNpy(const std::string& path) {
-  ONWARD_ASSIGN_OR_RETURN(const size_t size, ReadableSize(path));
-  std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"), std::fclose);
-  if (file == nullptr) {
-    return absl::NotFoundError(absl::StrCat(path, ": cannot be opened: ", std::strerror(errno)));
-  }
-  return ReadArray(path, size, [&](void* to, size_t count) {
-    if (count == 0 || std::fread(to, 1, count, file.get()) == count) return absl::OkStatus();
-    return absl::DataLossError(absl::StrCat(path, ": cannot be read to its end"));
-  });
+  ONWARD_ASSIGN_OR_RETURN(const StoredBytes file, StoredBytes::Open(path));
+  ONWARD_ASSIGN_OR_RETURN(const NpyArray array, OpenNpy(file));
+  return ReadTensor(array);
 }
 
 absl::StatusOr<std::string> SerializeNpy(const Tensor& tensor) {
@@ -308,34 +321,43 @@ absl::Status WriteNpy(const std::string& path, const Tensor& tensor) {
   return WriteFileAtomically(path, *bytes);
 }
 
-absl::StatusOr<std::vector<std::pair<std::string, Tensor>>> ReadNpz(const std::string& path) {
-  ONWARD_ASSIGN_OR_RETURN(const std::string bytes, ReadFileBytes(path));
-  ONWARD_ASSIGN_OR_RETURN(const std::vector<ZipEntry> entries, ListZip(bytes, path));
-  uint64_t total = 0;
-  for (const ZipEntry& entry : entries) {
-    ONWARD_RETURN_IF_ERROR(CheckFitsInMemory(path, entry.unpacked));
-    total += entry.unpacked;
-    ONWARD_RETURN_IF_ERROR(CheckFitsInMemory(path, total));
-  }
-  std::vector<std::pair<std::string, Tensor>> arrays;
-  for (const ZipEntry& entry : entries) {
-    absl::string_view array_name = entry.name;
-    if (!absl::ConsumeSuffix(&array_name, ".npy")) continue;
-    const std::string name = absl::StrCat(path, " (", entry.name, ")");
-    ONWARD_ASSIGN_OR_RETURN(const std::string unpacked, ExtractZip(bytes, entry, name));
-    ONWARD_ASSIGN_OR_RETURN(Tensor t, ParseNpy(unpacked, name));
-    for (const auto& [other, unused] : arrays) {
-      if (other == array_name) {
-        return absl::InvalidArgumentError(
-            absl::StrCat(path, ": holds two arrays named '", other, "'"));
-      }
+absl::StatusOr<NpzFile> NpzFile::Open(const std::string& path) {
+  NpzFile npz;
+  ONWARD_ASSIGN_OR_RETURN(npz.file_, StoredBytes::Open(path));
+  ONWARD_ASSIGN_OR_RETURN(std::vector<ZipEntry> entries, ListZip(npz.file_));
+  for (ZipEntry& entry : entries) {
+    absl::string_view name = entry.name;
+    if (!absl::ConsumeSuffix(&name, ".npy")) continue;
+    if (std::find(npz.names_.begin(), npz.names_.end(), name) != npz.names_.end()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(path, ": holds two arrays named '", name, "'"));
     }
-    arrays.emplace_back(array_name, std::move(t));
+    npz.names_.emplace_back(name);
+    npz.entries_.push_back(std::move(entry));
   }
-  if (arrays.empty()) {
+  if (npz.names_.empty()) {
     return absl::InvalidArgumentError(absl::StrCat(path, ": holds no .npy arrays"));
   }
-  return arrays;
+  return npz;
+}
+
+absl::StatusOr<NpyArray> NpzFile::Array(size_t index) const {
+  const ZipEntry& entry = entries_[index];
+  ONWARD_ASSIGN_OR_RETURN(
+      const StoredBytes unpacked,
+      OpenZipEntry(file_, entry, absl::StrCat(file_.name(), " (", entry.name, ")")));
+  return OpenNpy(unpacked);
+}
+
+absl::StatusOr<std::vector<std::pair<std::string, Tensor>>> ReadNpz(const std::string& path) {
+  ONWARD_ASSIGN_OR_RETURN(const NpzFile npz, NpzFile::Open(path));
+  std::vector<std::pair<std::string, Tensor>> tensors;
+  for (size_t i = 0; i < npz.names().size(); ++i) {
+    ONWARD_ASSIGN_OR_RETURN(const NpyArray array, npz.Array(i));
+    ONWARD_ASSIGN_OR_RETURN(Tensor tensor, ReadTensor(array));
+    tensors.emplace_back(npz.names()[i], std::move(tensor));
+  }
+  return tensors;
 }
 
 }  // namespace onward

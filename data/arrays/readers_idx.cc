@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // IDX files (MNIST's format) and CIFAR-10's binary records.
+#include <algorithm>
 #include <bit>
-#include <cstring>
-#include <memory>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -13,8 +12,10 @@
 namespace onward {
 namespace {
 
-constexpr int64_t kCifarPixels = 3 * 32 * 32;
-constexpr int64_t kCifarRecord = 1 + kCifarPixels;
+constexpr uint64_t kCifarPixels = 3 * 32 * 32;
+constexpr uint64_t kCifarRecord = 1 + kCifarPixels;  // label, planes
+constexpr int kMostIdxAxes = 8;
+constexpr uint64_t kLongestIdxHeader = 4 + 4 * kMostIdxAxes;
 
 uint32_t Big(const char* p, int count) {
   uint32_t v = 0;
@@ -23,11 +24,8 @@ uint32_t Big(const char* p, int count) {
 }
 
 // Big-endian numbers of IDX's other element types, as floats.
-absl::StatusOr<Tensor> Numbers(const std::string& bytes, size_t begin, int code,
-                               const Shape& shape) {
-  Tensor t(DType::kFloat, shape);
-  const char* p = bytes.data() + begin;
-  for (int64_t i = 0; i < t.elements(); ++i) {
+void ToFloats(int code, const char* p, int64_t elements, float* to) {
+  for (int64_t i = 0; i < elements; ++i) {
     float v = 0;
     switch (code) {
       case 0x09: v = static_cast<int8_t>(p[i]); break;
@@ -39,9 +37,8 @@ absl::StatusOr<Tensor> Numbers(const std::string& bytes, size_t begin, int code,
         v = static_cast<float>(std::bit_cast<double>(bits));
       }
     }
-    t.data<float>()[i] = v;
+    to[i] = v;
   }
-  return t;
 }
 
 int ItemBytes(int code) {
@@ -58,35 +55,42 @@ int ItemBytes(int code) {
 
 // An IDX file: 0, 0, element type, rank, big-endian sizes, elements. Bytes stay
 // bytes, other types become floats.
-absl::StatusOr<Tensor> ReadIdxFile(const std::string& path) {
-  ONWARD_ASSIGN_OR_RETURN(std::string bytes, ReadPlainOrGzip(path));
-  const int code = bytes.size() < 4 ? 0 : static_cast<unsigned char>(bytes[2]);
-  const int rank = bytes.size() < 4 ? 0 : static_cast<unsigned char>(bytes[3]);
-  if (bytes.size() < 4 || bytes[0] != 0 || bytes[1] != 0 || ItemBytes(code) == 0 || rank < 1 ||
-      rank > 8) {
+absl::StatusOr<Rows> OpenIdx(const std::string& path) {
+  ONWARD_ASSIGN_OR_RETURN(StoredBytes file, StoredBytes::OpenPlainOrGzip(path));
+  ONWARD_ASSIGN_OR_RETURN(file, file.HeldIfSmall());
+  std::string start(static_cast<size_t>(std::min<uint64_t>(file.size(), kLongestIdxHeader)), '\0');
+  ONWARD_RETURN_IF_ERROR(file.Read(0, start.size(), start.data()));
+  const int code = start.size() < 4 ? 0 : static_cast<unsigned char>(start[2]);
+  const int rank = start.size() < 4 ? 0 : static_cast<unsigned char>(start[3]);
+  if (start.size() < 4 || start[0] != 0 || start[1] != 0 || ItemBytes(code) == 0 || rank < 1 ||
+      rank > kMostIdxAxes) {
     return absl::InvalidArgumentError(
-        absl::StrCat(path, ": is not an IDX file (starts with ", FirstBytes(bytes),
+        absl::StrCat(path, ": is not an IDX file (starts with ", FirstBytes(start),
                      "; images start with 00 00 08 03, labels with 00 00 08 01)"));
   }
   const size_t begin = 4 + 4 * static_cast<size_t>(rank);
-  if (bytes.size() < begin) {
+  if (start.size() < begin) {
     return absl::DataLossError(absl::StrCat(path, ": its IDX header is truncated"));
   }
   Shape shape;
-  for (int i = 0; i < rank; ++i) shape.push_back(Big(bytes.data() + 4 + 4 * i, 4));
+  for (int i = 0; i < rank; ++i) shape.push_back(Big(start.data() + 4 + 4 * i, 4));
   const auto elements = CheckedElements(shape.dims());
   if (!elements.ok()) return Annotate(elements.status(), path);
   const uint64_t need = static_cast<uint64_t>(*elements) * ItemBytes(code);
-  if (need != bytes.size() - begin) {
+  const uint64_t found = file.size() - begin;
+  if (need != found) {
     return absl::DataLossError(absl::StrCat(
-        path, ": ", bytes.size() - begin < need ? "is truncated" : "has bytes left over",
-        ": its header says ", shape.ToString(), ", which takes ", need, " bytes, found ",
-        bytes.size() - begin));
+        path, ": ", found < need ? "is truncated" : "has bytes left over", ": its header says ",
+        shape.ToString(), ", which takes ", need, " bytes, found ", found));
   }
-  if (code != 0x08) return Numbers(bytes, begin, code, shape);
-  auto owner = std::make_shared<std::string>(std::move(bytes));
-  void* data = owner->data() + begin;
-  return Tensor(DType::kUint8, shape, data, std::move(owner));
+  Shape row(shape.dims().subspan(1));
+  const uint64_t row_bytes = static_cast<uint64_t>(row.elements()) * ItemBytes(code);
+  const StoredLayout layout{begin, row_bytes, row_bytes};
+  if (code == 0x08) return StoredRows(file, layout, shape[0], DType::kUint8, std::move(row));
+  return StoredRows(file, layout, shape[0], DType::kFloat, std::move(row),
+                    [code](const char* from, int64_t count, void* to) {
+                      ToFloats(code, from, count, static_cast<float*>(to));
+                    });
 }
 
 absl::StatusOr<std::string> FindMnistFile(const std::string& folder, const std::string& name) {
@@ -103,27 +107,40 @@ absl::StatusOr<std::string> FindMnistFile(const std::string& folder, const std::
   return absl::NotFoundError(absl::StrCat(folder, ": holds neither ", name, " nor ", name, ".gz"));
 }
 
+absl::Status AppendCifarLabels(const StoredBytes& file, std::vector<uint8_t>* labels) {
+  for (uint64_t record = 0; record < file.size() / kCifarRecord; ++record) {
+    uint8_t label = 0;
+    ONWARD_RETURN_IF_ERROR(file.Read(record * kCifarRecord, 1, &label));
+    if (label > 9) {
+      return absl::InvalidArgumentError(absl::StrCat(file.name(), ": record ", record,
+                                                     " has label ", label, ", expected 0 to 9"));
+    }
+    labels->push_back(label);
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<LoadedData> ReadIdx(const std::string& images, const std::string& labels) {
   LoadedData data;
   data.source = images;
-  ONWARD_ASSIGN_OR_RETURN(Tensor x, ReadIdxFile(images));
-  ONWARD_ASSIGN_OR_RETURN(Tensor y, ReadIdxFile(labels));
-  if (y.shape().rank() != 1) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        labels, ": labels have shape ", y.shape().ToString(), ", expected one number per example"));
+  ONWARD_ASSIGN_OR_RETURN(Rows x, OpenIdx(images));
+  ONWARD_ASSIGN_OR_RETURN(const Rows y, OpenIdx(labels));
+  if (y->shape().rank() != 0) {
+    return absl::InvalidArgumentError(absl::StrCat(labels, ": an example's labels have shape ",
+                                                   y->shape().ToString(),
+                                                   ", expected one number per example"));
   }
-  if (x.shape()[0] != y.shape()[0]) {
-    return absl::InvalidArgumentError(absl::StrCat(images, " holds ", x.shape()[0],
-                                                   " examples but ", labels, " holds ",
-                                                   y.shape()[0], " labels"));
+  if (x->count() != y->count()) {
+    return absl::InvalidArgumentError(absl::StrCat(images, " holds ", x->count(), " examples but ",
+                                                   labels, " holds ", y->count(), " labels"));
   }
   // Grey pictures get their channel axis.
-  if (x.shape().rank() == 3) x = x.Reshaped({x.shape()[0], 1, x.shape()[1], x.shape()[2]});
-  const double scale = x.dtype() == DType::kUint8 ? 1.0 / 255 : 1;
+  if (x->shape().rank() == 2) x = ReshapedRows(x, {1, x->shape()[0], x->shape()[1]});
+  const double scale = x->dtype() == DType::kUint8 ? 1.0 / 255 : 1;
   data.arrays.push_back({"x", std::move(x), false, scale});
-  ONWARD_RETURN_IF_ERROR(AddLabels(std::move(y), Task::kAuto, "y", &data));
+  ONWARD_RETURN_IF_ERROR(AddLabels(y, Task::kAuto, "y", &data));
   return data;
 }
 
@@ -137,40 +154,29 @@ absl::StatusOr<LoadedData> ReadMnist(const std::string& folder, Split split) {
 }
 
 absl::StatusOr<LoadedData> ReadCifar(const std::vector<std::string>& files) {
-  std::vector<std::string> contents;
-  int64_t count = 0;
+  std::vector<Rows> parts;
+  std::vector<uint8_t> labels;
   for (const std::string& path : files) {
-    ONWARD_ASSIGN_OR_RETURN(std::string bytes, ReadPlainOrGzip(path));
-    if (bytes.empty() || bytes.size() % kCifarRecord != 0) {
+    ONWARD_ASSIGN_OR_RETURN(StoredBytes file, StoredBytes::OpenPlainOrGzip(path));
+    ONWARD_ASSIGN_OR_RETURN(file, file.HeldIfSmall());
+    if (file.size() == 0 || file.size() % kCifarRecord != 0) {
       return absl::DataLossError(
-          absl::StrCat(path, ": ", bytes.size(),
+          absl::StrCat(path, ": ", file.size(),
                        " bytes are not a whole number of CIFAR-10 records of ", kCifarRecord));
     }
-    count += static_cast<int64_t>(bytes.size()) / kCifarRecord;
-    contents.push_back(std::move(bytes));
+    const int64_t count = static_cast<int64_t>(file.size() / kCifarRecord);
+    parts.push_back(
+        StoredRows(file, {1, kCifarRecord, kCifarPixels}, count, DType::kUint8, {3, 32, 32}));
+    ONWARD_RETURN_IF_ERROR(AppendCifarLabels(file, &labels));
   }
   LoadedData data;
   data.source = absl::StrJoin(files, ", ");
-  Tensor x(DType::kUint8, {count, 3, 32, 32});
-  Tensor y(DType::kUint8, {count});
-  int64_t row = 0;
-  for (size_t f = 0; f < files.size(); ++f) {
-    for (size_t at = 0; at < contents[f].size(); at += kCifarRecord, ++row) {
-      const char* record = contents[f].data() + at;
-      const int label = static_cast<unsigned char>(record[0]);
-      if (label > 9) {
-        return absl::InvalidArgumentError(absl::StrCat(files[f], ": record ", at / kCifarRecord,
-                                                       " has label ", label, ", expected 0 to 9"));
-      }
-      y.data<uint8_t>()[row] = static_cast<uint8_t>(label);
-      std::memcpy(x.data<uint8_t>() + row * kCifarPixels, record + 1, kCifarPixels);
-    }
-    contents[f] = std::string();
-  }
   data.class_names = {"airplane", "automobile", "bird",  "cat",  "deer",
                       "dog",      "frog",       "horse", "ship", "truck"};
-  data.arrays.push_back({"x", std::move(x), false, 1.0 / 255});
-  ONWARD_RETURN_IF_ERROR(AddLabels(std::move(y), Task::kAuto, "y", &data));
+  data.arrays.push_back({"x", ConcatenatedRows(std::move(parts)), false, 1.0 / 255});
+  ONWARD_RETURN_IF_ERROR(
+      AddLabels(Tensor::FromValues<uint8_t>({static_cast<int64_t>(labels.size())}, labels),
+                Task::kAuto, "y", &data));
   return data;
 }
 

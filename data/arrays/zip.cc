@@ -5,7 +5,9 @@
 
 #include <algorithm>
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "core/base/status.h"
 #include "data/file_bytes.h"
 
@@ -19,6 +21,11 @@ constexpr uint32_t kEnd64 = 0x06064b50;
 constexpr uint32_t kEnd64Locator = 0x07064b50;
 // Deflate cannot expand further than this.
 constexpr uint64_t kLargestRatio = 1032;
+constexpr size_t kEndBytes = 22;
+constexpr size_t kEnd64LocatorBytes = 20;
+constexpr size_t kEnd64Bytes = 56;
+constexpr size_t kLocalHeaderBytes = 30;
+constexpr size_t kPiece = size_t{1} << 20;
 
 uint64_t Little(absl::string_view bytes, size_t at, int count) {
   uint64_t v = 0;
@@ -38,21 +45,35 @@ struct Directory {
   uint64_t offset = 0;
 };
 
-absl::StatusOr<Directory> FindDirectory(absl::string_view archive, absl::string_view name) {
-  if (archive.size() < 22) return Damaged(name, "it is too short");
-  const size_t lowest = archive.size() > 22 + 65535 ? archive.size() - 22 - 65535 : 0;
-  for (size_t at = archive.size() - 22;; --at) {
-    if (Little(archive, at, 4) == kEnd) {
-      Directory d{Little(archive, at + 10, 2), Little(archive, at + 12, 4),
-                  Little(archive, at + 16, 4)};
-      if (at >= 20 && Little(archive, at - 20, 4) == kEnd64Locator) {
-        const uint64_t end64 = Little(archive, at - 20 + 8, 8);
-        if (archive.size() < 56 || end64 > archive.size() - 56 ||
-            Little(archive, end64, 4) != kEnd64) {
+// Bytes [offset, offset + count).
+absl::StatusOr<std::string> Bytes(const StoredBytes& archive, uint64_t offset, uint64_t count) {
+  std::string bytes(static_cast<size_t>(count), '\0');
+  ONWARD_RETURN_IF_ERROR(archive.Read(offset, bytes.size(), bytes.data()));
+  return bytes;
+}
+
+// The record at the end says where the directory is; a comment may follow it.
+absl::StatusOr<Directory> FindDirectory(const StoredBytes& archive) {
+  const std::string& name = archive.name();
+  if (archive.size() < kEndBytes) return Damaged(name, "it is too short");
+  const uint64_t tail_begin =
+      archive.size() - std::min<uint64_t>(archive.size(), kEnd64LocatorBytes + kEndBytes + 65535);
+  ONWARD_ASSIGN_OR_RETURN(const std::string tail,
+                          Bytes(archive, tail_begin, archive.size() - tail_begin));
+  const size_t lowest = tail.size() > kEndBytes + 65535 ? tail.size() - kEndBytes - 65535 : 0;
+  for (size_t at = tail.size() - kEndBytes;; --at) {
+    if (Little(tail, at, 4) == kEnd) {
+      Directory d{Little(tail, at + 10, 2), Little(tail, at + 12, 4), Little(tail, at + 16, 4)};
+      if (at >= kEnd64LocatorBytes && Little(tail, at - kEnd64LocatorBytes, 4) == kEnd64Locator) {
+        const uint64_t end64 = Little(tail, at - kEnd64LocatorBytes + 8, 8);
+        std::string record;
+        if (archive.size() >= kEnd64Bytes && end64 <= archive.size() - kEnd64Bytes) {
+          ONWARD_ASSIGN_OR_RETURN(record, Bytes(archive, end64, kEnd64Bytes));
+        }
+        if (record.empty() || Little(record, 0, 4) != kEnd64) {
           return Damaged(name, "its zip64 directory is not where it should be");
         }
-        d = {Little(archive, end64 + 32, 8), Little(archive, end64 + 40, 8),
-             Little(archive, end64 + 48, 8)};
+        d = {Little(record, 32, 8), Little(record, 40, 8), Little(record, 48, 8)};
       }
       if (d.offset > archive.size() || d.bytes > archive.size() - d.offset) {
         return Damaged(name, "its directory lies outside the file");
@@ -61,9 +82,10 @@ absl::StatusOr<Directory> FindDirectory(absl::string_view archive, absl::string_
     }
     if (at == lowest) break;
   }
+  ONWARD_ASSIGN_OR_RETURN(const std::string start, Bytes(archive, 0, 4));
   return Damaged(name, absl::StrCat("no directory at its end; the file is truncated or not a zip "
                                     "archive (starts with ",
-                                    FirstBytes(archive), ")"));
+                                    FirstBytes(start), ")"));
 }
 
 // Sizes that do not fit 32 bits are in the zip64 extra field, in this order.
@@ -86,37 +108,78 @@ absl::Status ReadZip64(absl::string_view extra, absl::string_view name, ZipEntry
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::string> Inflate(absl::string_view packed, uint64_t unpacked,
-                                    absl::string_view name) {
-  std::string out(unpacked, '\0');
-  z_stream z{};
-  if (inflateInit2(&z, -MAX_WBITS) != Z_OK) return absl::InternalError("zlib cannot start");
-  size_t in_used = 0, out_used = 0;
-  int code = Z_OK;
-  constexpr size_t kStep = size_t{1} << 30;
-  while (code == Z_OK) {
-    z.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(packed.data())) + in_used;
-    z.avail_in = static_cast<uInt>(std::min(packed.size() - in_used, kStep));
-    z.next_out = reinterpret_cast<Bytef*>(out.data()) + out_used;
-    z.avail_out = static_cast<uInt>(std::min(out.size() - out_used, kStep));
-    const size_t in_before = z.avail_in, out_before = z.avail_out;
-    code = inflate(&z, Z_NO_FLUSH);
-    in_used += in_before - z.avail_in;
-    out_used += out_before - z.avail_out;
-    if (code == Z_OK && in_before == z.avail_in && out_before == z.avail_out) break;
+using TakePiece = absl::FunctionRef<absl::Status(absl::string_view)>;
+
+absl::Status ReadInPieces(const StoredBytes& bytes, TakePiece take) {
+  std::string piece;
+  for (uint64_t at = 0; at < bytes.size(); at += piece.size()) {
+    piece.resize(static_cast<size_t>(std::min<uint64_t>(kPiece, bytes.size() - at)));
+    ONWARD_RETURN_IF_ERROR(bytes.Read(at, piece.size(), piece.data()));
+    ONWARD_RETURN_IF_ERROR(take(piece));
   }
-  inflateEnd(&z);
-  if (code != Z_STREAM_END || out_used != out.size()) {
-    return Damaged(name, "its compressed bytes do not unpack to the size given");
+  return absl::OkStatus();
+}
+
+// Unpacks a raw deflate stream piece by piece.
+class Inflater {
+ public:
+  Inflater() : ready_(inflateInit2(&z_, -MAX_WBITS) == Z_OK), out_(kPiece, '\0') {}
+  ~Inflater() { inflateEnd(&z_); }
+  Inflater(const Inflater&) = delete;
+  Inflater& operator=(const Inflater&) = delete;
+
+  // False where the bytes are no such stream; what they unpack to goes to `take`.
+  absl::StatusOr<bool> Add(absl::string_view packed, TakePiece take) {
+    if (!ready_) return absl::InternalError("zlib cannot start");
+    z_.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(packed.data()));
+    z_.avail_in = static_cast<uInt>(packed.size());
+    do {
+      if (ended_) return true;  // whatever follows
+      z_.next_out = reinterpret_cast<Bytef*>(out_.data());
+      z_.avail_out = static_cast<uInt>(out_.size());
+      const int code = inflate(&z_, Z_NO_FLUSH);
+      if (code != Z_OK && code != Z_STREAM_END && code != Z_BUF_ERROR) return false;
+      const bool stuck = z_.avail_in > 0 && z_.avail_out == out_.size();
+      if (code == Z_BUF_ERROR && stuck) return false;
+      ended_ = code == Z_STREAM_END;
+      ONWARD_RETURN_IF_ERROR(take(absl::string_view(out_.data(), out_.size() - z_.avail_out)));
+    } while (z_.avail_in > 0 || z_.avail_out == 0);
+    return true;
   }
-  return out;
+  bool ended() const { return ended_; }
+
+ private:
+  z_stream z_{};
+  bool ready_, ended_ = false;
+  std::string out_;
+};
+
+absl::StatusOr<StoredBytes> Unpack(const StoredBytes& packed, const ZipEntry& entry) {
+  const absl::Status wrong =
+      Damaged(packed.name(), "its compressed bytes do not unpack to the size given");
+  Unpacking unpacking(packed.name());
+  Inflater inflater;
+  ONWARD_RETURN_IF_ERROR(ReadInPieces(packed, [&](absl::string_view piece) -> absl::Status {
+    ONWARD_ASSIGN_OR_RETURN(const bool good,
+                            inflater.Add(piece, [&](absl::string_view part) -> absl::Status {
+                              if (part.size() > entry.unpacked - unpacking.size()) return wrong;
+                              return unpacking.Append(part);
+                            }));
+    return good ? absl::OkStatus() : wrong;
+  }));
+  if (!inflater.ended() || unpacking.size() != entry.unpacked) return wrong;
+  return unpacking.Finish();
 }
 
 }  // namespace
 
-absl::StatusOr<std::vector<ZipEntry>> ListZip(absl::string_view archive, absl::string_view name) {
-  ONWARD_ASSIGN_OR_RETURN(const Directory directory, FindDirectory(archive, name));
-  absl::string_view rest = archive.substr(directory.offset, directory.bytes);
+absl::StatusOr<std::vector<ZipEntry>> ListZip(const StoredBytes& archive) {
+  const std::string& name = archive.name();
+  ONWARD_ASSIGN_OR_RETURN(const Directory directory, FindDirectory(archive));
+  ONWARD_RETURN_IF_ERROR(CheckFitsInMemory(name, directory.bytes));
+  ONWARD_ASSIGN_OR_RETURN(const std::string listing,
+                          Bytes(archive, directory.offset, directory.bytes));
+  absl::string_view rest = listing;
   std::vector<ZipEntry> entries;
   for (uint64_t i = 0; i < directory.count; ++i) {
     if (rest.size() < 46 || Little(rest, 0, 4) != kDirectoryEntry) {
@@ -142,19 +205,22 @@ absl::StatusOr<std::vector<ZipEntry>> ListZip(absl::string_view archive, absl::s
   return entries;
 }
 
-absl::StatusOr<std::string> ExtractZip(absl::string_view archive, const ZipEntry& entry,
-                                       absl::string_view name) {
+absl::StatusOr<StoredBytes> OpenZipEntry(const StoredBytes& archive, const ZipEntry& entry,
+                                         std::string name) {
   if (entry.encrypted) return absl::UnimplementedError(absl::StrCat(name, ": is encrypted"));
   if (entry.method != 0 && entry.method != 8) {
     return absl::UnimplementedError(absl::StrCat(name, ": is packed with method ", entry.method,
                                                  "; only stored and deflated entries are read"));
   }
-  if (entry.header > archive.size() || archive.size() - entry.header < 30 ||
-      Little(archive, entry.header, 4) != kLocalHeader) {
+  std::string header;
+  if (entry.header <= archive.size() && archive.size() - entry.header >= kLocalHeaderBytes) {
+    ONWARD_ASSIGN_OR_RETURN(header, Bytes(archive, entry.header, kLocalHeaderBytes));
+  }
+  if (header.empty() || Little(header, 0, 4) != kLocalHeader) {
     return Damaged(name, "its header is not where the directory says");
   }
-  const uint64_t data = entry.header + 30 + Little(archive, entry.header + 26, 2) +
-                        Little(archive, entry.header + 28, 2);
+  const uint64_t data =
+      entry.header + kLocalHeaderBytes + Little(header, 26, 2) + Little(header, 28, 2);
   if (data > archive.size() || entry.packed > archive.size() - data) {
     return Damaged(name, "it reaches past the end of the file");
   }
@@ -162,20 +228,16 @@ absl::StatusOr<std::string> ExtractZip(absl::string_view archive, const ZipEntry
                         : entry.unpacked / kLargestRatio > entry.packed + 1) {
     return Damaged(name, absl::StrCat(entry.packed, " bytes cannot unpack to ", entry.unpacked));
   }
-  ONWARD_RETURN_IF_ERROR(CheckFitsInMemory(name, entry.unpacked));
-  const absl::string_view packed = archive.substr(data, entry.packed);
-  std::string bytes;
-  if (entry.method == 0) {
-    bytes = std::string(packed);
-  } else {
-    ONWARD_ASSIGN_OR_RETURN(bytes, Inflate(packed, entry.unpacked, name));
+  StoredBytes bytes = archive.Part(data, entry.packed, std::move(name));
+  if (entry.method == 8) {
+    ONWARD_ASSIGN_OR_RETURN(bytes, Unpack(bytes, entry));
   }
   uLong crc = crc32(0, nullptr, 0);
-  for (size_t at = 0; at < bytes.size(); at += size_t{1} << 30) {
-    const size_t count = std::min(bytes.size() - at, size_t{1} << 30);
-    crc = crc32(crc, reinterpret_cast<const Bytef*>(bytes.data()) + at, static_cast<uInt>(count));
-  }
-  if (crc != entry.crc) return Damaged(name, "its checksum is wrong");
+  ONWARD_RETURN_IF_ERROR(ReadInPieces(bytes, [&](absl::string_view piece) {
+    crc = crc32(crc, reinterpret_cast<const Bytef*>(piece.data()), static_cast<uInt>(piece.size()));
+    return absl::OkStatus();
+  }));
+  if (crc != entry.crc) return Damaged(bytes.name(), "its checksum is wrong");
   return bytes;
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading zip archives in memory (stored and deflated entries, zip64), as
-// numpy.savez writes them. The archive is untrusted: every offset and size is
-// checked against the bytes that are there.
+// Reading zip archives (stored and deflated entries, zip64), as numpy.savez writes them. The
+// archive is untrusted: every offset and size is checked against the bytes that are there.
 #ifndef ONWARD_DATA_ARRAYS_ZIP_H_
 #define ONWARD_DATA_ARRAYS_ZIP_H_
 
@@ -10,7 +9,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
+#include "data/stored_bytes.h"
 
 namespace onward {
 
@@ -24,12 +23,13 @@ struct ZipEntry {
   uint64_t header = 0;  // offset of the local header
 };
 
-// The archive's directory. `name` is what messages call the archive.
-absl::StatusOr<std::vector<ZipEntry>> ListZip(absl::string_view archive, absl::string_view name);
+// The archive's directory.
+absl::StatusOr<std::vector<ZipEntry>> ListZip(const StoredBytes& archive);
 
-// The bytes of one entry. `name` is what messages call it.
-absl::StatusOr<std::string> ExtractZip(absl::string_view archive, const ZipEntry& entry,
-                                       absl::string_view name);
+// The bytes of one entry, which `name` calls in messages: a part of the archive, or what it
+// unpacks to. They are read once to compare the checksum.
+absl::StatusOr<StoredBytes> OpenZipEntry(const StoredBytes& archive, const ZipEntry& entry,
+                                         std::string name);
 
 }  // namespace onward
 

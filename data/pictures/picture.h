@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pictures of data sets: PNG and JPEG files, and resizing.
+// Pictures of data sets: files of every format that core/picture reads, the right way up.
 #ifndef ONWARD_DATA_PICTURES_PICTURE_H_
 #define ONWARD_DATA_PICTURES_PICTURE_H_
 
@@ -18,8 +18,8 @@ absl::StatusOr<PictureInfo> ProbePicture(absl::string_view bytes, absl::string_v
 // The pixels, as grey or colour. Transparency is dropped, 16 bits become 8.
 absl::StatusOr<Picture> DecodePicture(absl::string_view bytes, absl::string_view name);
 
-// Bilinear; when shrinking every pixel counts, as in Pillow.
-Picture Resize(const Picture& picture, int64_t height, int64_t width);
+// Whether a file has one of the usual endings of pictures that are read, in any case.
+bool IsPictureName(absl::string_view name);
 
 absl::StatusOr<std::string> EncodePng(const Picture& picture);
 

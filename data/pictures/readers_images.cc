@@ -1,184 +1,242 @@
 // SPDX-License-Identifier: Apache-2.0
-// A folder with one folder of pictures per class.
+// Pictures in folders: one for each class, or named in a table. Only names are kept.
 #include <algorithm>
 #include <filesystem>
-#include <new>
+#include <optional>
 #include <system_error>
+#include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "core/base/parallel.h"
+#include "absl/strings/str_join.h"
 #include "core/base/status.h"
+#include "data/csv.h"
 #include "data/file_bytes.h"
 #include "data/pictures/picture.h"
+#include "data/pictures/picture_files.h"
 #include "data/readers.h"
 
 namespace onward {
 namespace {
 
-struct ImageFile {
-  std::string path;
-  int64_t label = 0;
+// Files of a few folders: each name is kept without its folder.
+class NamedFiles : public PictureFiles {
+ public:
+  void AddFolder(std::string folder) { folders_.push_back(std::move(folder)); }
+  // In the folder added last or the one given.
+  void Add(size_t folder, std::string name) { files_.push_back({folder, std::move(name)}); }
+
+  int64_t count() const override { return static_cast<int64_t>(files_.size()); }
+  std::string name(int64_t picture) const override {
+    const auto& [folder, name] = files_[picture];
+    const bool alone = folders_[folder].empty() || absl::StartsWith(name, "/");
+    return alone ? name : absl::StrCat(folders_[folder], "/", name);
+  }
+  absl::StatusOr<StoredBytes> Open(int64_t picture) const override {
+    return StoredBytes::Open(name(picture));
+  }
+
+ private:
+  std::vector<std::string> folders_;
+  std::vector<std::pair<size_t, std::string>> files_;
 };
 
-// Names in `folder` that do not begin with a dot, sorted.
-absl::StatusOr<std::vector<std::string>> List(const std::string& folder) {
+struct Listing {
+  std::vector<std::string> files, folders;  // sorted
+};
+
+// Names in `folder` that do not begin with a dot.
+absl::StatusOr<Listing> List(const std::string& folder) {
   std::error_code error;
-  std::vector<std::string> names;
+  Listing listing;
   for (std::filesystem::directory_iterator it(folder, error), end; !error && it != end;
        it.increment(error)) {
     std::string name = it->path().filename().string();
-    if (!absl::StartsWith(name, ".")) names.push_back(std::move(name));
+    if (absl::StartsWith(name, ".")) continue;
+    std::error_code unknown;
+    const bool is_folder = it->is_directory(unknown);
+    (is_folder ? listing.folders : listing.files).push_back(std::move(name));
   }
   if (error) {
     return absl::NotFoundError(absl::StrCat(folder, ": cannot be listed: ", error.message()));
   }
-  std::sort(names.begin(), names.end());
+  std::sort(listing.files.begin(), listing.files.end());
+  std::sort(listing.folders.begin(), listing.folders.end());
+  return listing;
+}
+
+std::vector<std::string> Pictures(std::vector<std::string> names) {
+  names.erase(std::remove_if(names.begin(), names.end(),
+                             [](const std::string& name) { return !IsPictureName(name); }),
+              names.end());
   return names;
 }
 
-bool HasEnding(const std::string& name, std::initializer_list<absl::string_view> endings) {
-  const std::string lower = absl::AsciiStrToLower(name);
-  return std::any_of(endings.begin(), endings.end(),
-                     [&](absl::string_view e) { return absl::EndsWith(lower, e); });
-}
-
 absl::StatusOr<std::vector<std::string>> ListClass(const std::string& folder) {
-  ONWARD_ASSIGN_OR_RETURN(const std::vector<std::string> names, List(folder));
-  std::vector<std::string> paths;
-  std::string hint;
-  for (const std::string& name : names) {
-    const std::string path = absl::StrCat(folder, "/", name);
-    if (IsFolder(path)) {
-      hint = absl::StrCat("; it holds folders, so perhaps you mean images:", folder);
-    } else if (HasEnding(name, {".png", ".jpg", ".jpeg"})) {
-      paths.push_back(path);
-    } else if (HasEnding(name, {".bmp", ".gif", ".tif", ".tiff", ".webp"})) {
-      return absl::UnimplementedError(absl::StrCat(path, ": only PNG and JPEG pictures are read"));
-    }
+  ONWARD_ASSIGN_OR_RETURN(Listing listing, List(folder));
+  std::vector<std::string> names = Pictures(std::move(listing.files));
+  if (names.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        folder, ": holds no pictures",
+        listing.folders.empty()
+            ? " (PNG, JPEG, WebP, TIFF, BMP, JPEG 2000, PNM)"
+            : absl::StrCat("; it holds folders, so perhaps you mean images:", folder)));
   }
-  if (paths.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat(folder, ": holds no PNG or JPEG files", hint));
-  }
-  return paths;
+  return names;
 }
 
-// One picture of each class in turn, so that limit= keeps all classes.
-std::vector<ImageFile> Interleave(const std::vector<std::vector<std::string>>& classes) {
+Tensor LabelsOf(const std::vector<int64_t>& pictures, const std::vector<int64_t>& labels) {
+  Tensor y(DType::kInt64, {static_cast<int64_t>(pictures.size())});
+  for (size_t i = 0; i < pictures.size(); ++i) y.data<int64_t>()[i] = labels[pictures[i]];
+  return y;
+}
+
+absl::StatusOr<LoadedData> ReadClassFolders(const std::string& folder, const Listing& listing,
+                                            const DataOptions& options) {
+  LoadedData data;
+  data.source = folder;
+  auto files = std::make_shared<NamedFiles>();
+  std::vector<std::vector<std::string>> classes;
   size_t longest = 0;
-  for (const auto& paths : classes) longest = std::max(longest, paths.size());
-  std::vector<ImageFile> files;
+  for (const std::string& name : listing.folders) {
+    const std::string path = absl::StrCat(folder, "/", name);
+    ONWARD_ASSIGN_OR_RETURN(classes.emplace_back(), ListClass(path));
+    longest = std::max(longest, classes.back().size());
+    data.class_names.push_back(name);
+    files->AddFolder(path);
+  }
+  // One picture of each class in turn, so that limit= keeps all classes.
+  std::vector<int64_t> labels;
   for (size_t i = 0; i < longest; ++i) {
     for (size_t c = 0; c < classes.size(); ++c) {
-      if (i < classes[c].size()) files.push_back({classes[c][i], static_cast<int64_t>(c)});
+      if (i >= classes[c].size()) continue;
+      files->Add(c, std::move(classes[c][i]));
+      labels.push_back(static_cast<int64_t>(c));
     }
   }
-  return files;
+  ONWARD_ASSIGN_OR_RETURN(const std::vector<int64_t> pictures, AddPictures(files, options, &data));
+  ONWARD_RETURN_IF_ERROR(AddLabels(LabelsOf(pictures, labels), Task::kAuto, "y", &data));
+  return data;
 }
 
-// Calls work(i) for all i and returns the first error in their order.
-template <typename Work>
-absl::Status ForEach(int64_t count, const Work& work) {
-  std::vector<absl::Status> results(count);
-  ParallelFor(count, 8, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      try {
-        results[i] = work(i);
-      } catch (const std::bad_alloc&) {
-        results[i] = absl::ResourceExhaustedError("out of memory while reading pictures");
-      }
-    }
-  });
-  for (const absl::Status& s : results) ONWARD_RETURN_IF_ERROR(s);
-  return absl::OkStatus();
-}
-
-// Height, width and channels that all pictures will have.
-absl::StatusOr<PictureInfo> CommonSize(const std::vector<ImageFile>& files,
-                                       const DataOptions& options) {
-  std::vector<PictureInfo> infos(files.size());
-  ONWARD_RETURN_IF_ERROR(
-      ForEach(static_cast<int64_t>(files.size()), [&](int64_t i) -> absl::Status {
-        ONWARD_ASSIGN_OR_RETURN(const std::string bytes, ReadFileBytes(files[i].path));
-        ONWARD_ASSIGN_OR_RETURN(infos[i], ProbePicture(bytes, files[i].path));
-        return absl::OkStatus();
-      }));
-  PictureInfo common = infos[0];
-  for (size_t i = 1; i < files.size(); ++i) {
-    common.channels = std::max(common.channels, infos[i].channels);
-    if (!options.size && (infos[i].height != common.height || infos[i].width != common.width)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(files[i].path, ": is ", infos[i].height, " x ", infos[i].width,
-                       " (height x width), but ", files[0].path, " is ", common.height, " x ",
-                       common.width, "; resize all with size=", common.height, "x", common.width));
+// label=none: all pictures of the folder and of those in it, to be looked at by a model.
+absl::StatusOr<LoadedData> ReadUnlabelled(const std::string& folder, const Listing& listing,
+                                          const DataOptions& options) {
+  LoadedData data;
+  data.source = folder;
+  auto files = std::make_shared<NamedFiles>();
+  files->AddFolder(folder);
+  for (std::string& name : Pictures(listing.files)) files->Add(0, std::move(name));
+  for (const std::string& inner : listing.folders) {
+    ONWARD_ASSIGN_OR_RETURN(Listing held, List(absl::StrCat(folder, "/", inner)));
+    for (const std::string& name : Pictures(std::move(held.files))) {
+      files->Add(0, absl::StrCat(inner, "/", name));
     }
   }
-  if (options.size) {
-    common.height = (*options.size)[0];
-    common.width = (*options.size)[1];
+  if (files->count() == 0) {
+    return absl::InvalidArgumentError(absl::StrCat(folder, ": holds no pictures"));
   }
-  if (options.channels != 0) common.channels = options.channels;
-  return common;
+  ONWARD_RETURN_IF_ERROR(AddPictures(files, options, &data).status());
+  return data;
 }
 
-// Pixels as planes: [channels, height, width].
-void ToPlanes(const Picture& p, uint8_t* to) {
-  const int64_t area = p.info.height * p.info.width;
-  for (int64_t i = 0; i < area; ++i) {
-    for (int c = 0; c < p.info.channels; ++c) to[c * area + i] = p.pixels[i * p.info.channels + c];
+// --- A table of names and labels
+
+std::optional<size_t> FindHeader(const std::vector<std::string>& header,
+                                 std::initializer_list<absl::string_view> usual) {
+  for (absl::string_view name : usual) {
+    for (size_t c = 0; c < header.size(); ++c) {
+      if (absl::EqualsIgnoreCase(absl::StripAsciiWhitespace(header[c]), name)) return c;
+    }
   }
+  return std::nullopt;
 }
 
-absl::StatusOr<Tensor> DecodeAll(const std::vector<ImageFile>& files, const PictureInfo& size,
-                                 const std::string& folder) {
-  const int64_t count = static_cast<int64_t>(files.size());
-  const Shape shape{count, size.channels, size.height, size.width};
-  ONWARD_ASSIGN_OR_RETURN(const int64_t elements, CheckedElements(shape.dims()));
-  ONWARD_RETURN_IF_ERROR(CheckFitsInMemory(folder, static_cast<uint64_t>(elements)));
-  Tensor x(DType::kUint8, shape);
-  const int64_t per_picture = elements / count;
-  ONWARD_RETURN_IF_ERROR(ForEach(count, [&](int64_t i) -> absl::Status {
-    ONWARD_ASSIGN_OR_RETURN(const std::string bytes, ReadFileBytes(files[i].path));
-    ONWARD_ASSIGN_OR_RETURN(const Picture picture, DecodePicture(bytes, files[i].path));
-    const Picture fitted = Resize(ToChannels(picture, size.channels), size.height, size.width);
-    ToPlanes(fitted, x.data<uint8_t>() + i * per_picture);
-    return absl::OkStatus();
-  }));
-  return x;
+struct PictureTable {
+  std::vector<std::string> names, labels;
+};
+
+// The columns are those that the header calls so, or the first and the last. A first row
+// whose first field is the name of no picture is a header.
+absl::StatusOr<PictureTable> ReadTable(absl::string_view text, const DataOptions& options) {
+  CsvText csv(text);
+  CsvRow row;
+  ONWARD_ASSIGN_OR_RETURN(bool more, csv.Next(&row));
+  if (!more) return absl::InvalidArgumentError("is empty");
+  std::vector<std::string> header(row.fields.begin(), row.fields.end());
+  const size_t columns = header.size();
+  const bool named = std::none_of(header.begin(), header.end(),
+                                  [](const std::string& f) { return IsPictureName(f); });
+  if (!named) header.clear();
+  const size_t file =
+      FindHeader(header, {"file", "filename", "file_name", "path", "image"}).value_or(0);
+  size_t label = columns - 1;
+  if (options.label) {
+    const std::optional<size_t> found = FindHeader(header, {*options.label});
+    if (!found) {
+      return absl::InvalidArgumentError(absl::StrCat("has no column '", *options.label,
+                                                     "'; it has ", absl::StrJoin(header, ", ")));
+    }
+    label = *found;
+  } else {
+    label = FindHeader(header, {"label", "class", "category", "target", "y"}).value_or(label);
+  }
+  PictureTable table;
+  if (named) {
+    ONWARD_ASSIGN_OR_RETURN(more, csv.Next(&row));
+  }
+  while (more) {
+    if (row.fields.size() != columns) {
+      return absl::InvalidArgumentError(absl::StrCat("line ", row.line, " has ", row.fields.size(),
+                                                     " fields, expected ", columns));
+    }
+    table.names.emplace_back(absl::StripAsciiWhitespace(row.fields[file]));
+    if (label != file) table.labels.emplace_back(absl::StripAsciiWhitespace(row.fields[label]));
+    ONWARD_ASSIGN_OR_RETURN(more, csv.Next(&row));
+  }
+  if (table.names.empty()) return absl::InvalidArgumentError("no rows but the header");
+  return table;
+}
+
+absl::StatusOr<LoadedData> ReadImageTable(const std::string& path, const DataOptions& options) {
+  ONWARD_ASSIGN_OR_RETURN(const std::string text, ReadPlainOrGzip(path));
+  auto table = ReadTable(text, options);
+  if (!table.ok()) return Annotate(table.status(), path);
+  LoadedData data;
+  data.source = path;
+  auto files = std::make_shared<NamedFiles>();
+  files->AddFolder(std::filesystem::path(path).parent_path().string());
+  for (std::string& name : table->names) files->Add(0, std::move(name));
+  ONWARD_ASSIGN_OR_RETURN(const std::vector<int64_t> pictures, AddPictures(files, options, &data));
+  if (table->labels.empty()) return data;
+  std::vector<std::string> labels;
+  for (int64_t picture : pictures) labels.push_back(std::move(table->labels[picture]));
+  ONWARD_RETURN_IF_ERROR(AddTextLabels(labels, options.task, &data));
+  return data;
 }
 
 }  // namespace
 
-absl::StatusOr<LoadedData> ReadImageFolder(const std::string& folder, const DataOptions& options) {
-  LoadedData data;
-  data.source = folder;
-  ONWARD_ASSIGN_OR_RETURN(const std::vector<std::string> names, List(folder));
-  std::vector<std::vector<std::string>> classes;
-  for (const std::string& name : names) {
-    const std::string path = absl::StrCat(folder, "/", name);
-    if (!IsFolder(path)) continue;
-    ONWARD_ASSIGN_OR_RETURN(classes.emplace_back(), ListClass(path));
-    data.class_names.push_back(name);
+absl::StatusOr<LoadedData> ReadImages(const std::string& path, const DataOptions& options) {
+  if (absl::EndsWithIgnoreCase(path, ".csv") || absl::EndsWithIgnoreCase(path, ".csv.gz") ||
+      absl::EndsWithIgnoreCase(path, ".tsv")) {
+    return ReadImageTable(path, options);
   }
-  if (classes.empty()) {
+  ONWARD_ASSIGN_OR_RETURN(const Listing listing, List(path));
+  if (options.label) {
+    if (*options.label == "none") return ReadUnlabelled(path, listing, options);
     return absl::InvalidArgumentError(
-        absl::StrCat(folder, ": holds no folders; expected one per class"));
+        absl::StrCat(path, ": label=", *options.label,
+                     ": a folder's pictures have the labels of their folders, or label=none"));
   }
-  const std::vector<ImageFile> all = Interleave(classes);
-  ONWARD_ASSIGN_OR_RETURN(const std::vector<int64_t> rows,
-                          ChooseRows(static_cast<int64_t>(all.size()), options, folder));
-  std::vector<ImageFile> files;
-  for (int64_t row : rows) files.push_back(all[row]);
-  data.rows_chosen = true;
-  ONWARD_ASSIGN_OR_RETURN(const PictureInfo size, CommonSize(files, options));
-  ONWARD_ASSIGN_OR_RETURN(Tensor x, DecodeAll(files, size, folder));
-  Tensor y(DType::kInt64, {static_cast<int64_t>(files.size())});
-  for (size_t i = 0; i < files.size(); ++i) y.data<int64_t>()[i] = files[i].label;
-  data.arrays.push_back({"x", std::move(x), false, 1.0 / 255});
-  data.place = [files = std::move(files)](int64_t row) { return files[row].path; };
-  ONWARD_RETURN_IF_ERROR(AddLabels(std::move(y), Task::kAuto, "y", &data));
-  return data;
+  if (listing.folders.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path,
+                     ": holds no folders; expected one per class (label=none takes its "
+                     "pictures without labels)"));
+  }
+  return ReadClassFolders(path, listing, options);
 }
 
 }  // namespace onward

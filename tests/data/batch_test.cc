@@ -5,8 +5,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <numeric>
 #include <set>
+
+#include "absl/strings/str_cat.h"
+#include "data/random.h"
 
 namespace onward {
 namespace {
@@ -138,6 +142,176 @@ TEST(BatchSource, RefusesWhatCannotWork) {
   // A position from a larger batch size may leave less than one batch.
   EXPECT_TRUE(source.SetPosition({0, 4}).ok());
   EXPECT_EQ(source.position(), (BatchPosition{1, 0}));
+}
+
+// Example i is two floats, i and its key's last bits; some examples cannot be read.
+class Slow : public Dataset {
+ public:
+  explicit Slow(int64_t size) : size_(size) {}
+  int64_t size() const override { return size_; }
+  std::vector<FieldInfo> fields() const override {
+    return {{"x", DType::kFloat, {2}, false}, {"name", DType::kString, {}, false}};
+  }
+  absl::Status Fill(absl::Span<const int64_t> indices, std::vector<Tensor>* batch) const override {
+    return FillVaried(indices, {}, batch);
+  }
+  absl::Status FillVaried(absl::Span<const int64_t> indices, absl::Span<const uint64_t> keys,
+                          std::vector<Tensor>* batch) const override {
+    ++fills_;
+    const auto count = static_cast<int64_t>(indices.size());
+    batch->resize(2);
+    for (size_t k = 0; k < 2; ++k) {
+      const Shape shape = k == 0 ? Shape{count, 2} : Shape{count};
+      Tensor& t = (*batch)[k];
+      if (t.shape() != shape) t = Tensor(k == 0 ? DType::kFloat : DType::kString, shape);
+    }
+    for (int64_t i = 0; i < count; ++i) {
+      if (broken_ >= 0 && indices[i] >= broken_ && indices[i] < broken_ + 3) {
+        return absl::DataLossError(absl::StrCat("example ", indices[i], " is broken"));
+      }
+      (*batch)[0].data<float>()[2 * i] = static_cast<float>(indices[i]);
+      (*batch)[0].data<float>()[2 * i + 1] =
+          keys.empty() ? -1.0f : static_cast<float>(keys[i] & 0xffff);
+      (*batch)[1].data<std::string>()[i] = absl::StrCat("example number ", indices[i]);
+    }
+    return absl::OkStatus();
+  }
+  bool reads_slowly() const override { return true; }
+  bool rows_are_independent() const override { return independent_; }
+  int64_t classes() const override { return 0; }
+  std::vector<std::string> class_names() const override { return {}; }
+  int fills() const { return fills_; }
+
+  bool independent_ = true;
+  int64_t broken_ = -1;  // this one and the two after it
+
+ private:
+  int64_t size_;
+  mutable std::atomic<int> fills_{0};
+};
+
+struct Taken {
+  std::vector<float> values;
+  std::vector<std::string> names;
+  BatchPosition position, next;
+  bool last = false;
+  friend bool operator==(const Taken&, const Taken&) = default;
+};
+
+Taken TakeAll(BatchSource* source, Batch* batch) {
+  const absl::Status status = source->Next(batch);
+  EXPECT_TRUE(status.ok()) << status;
+  const auto values = batch->tensors[0].values<float>();
+  const auto names = batch->tensors[1].values<std::string>();
+  return {{values.begin(), values.end()},
+          {names.begin(), names.end()},
+          batch->position,
+          source->position(),
+          batch->last_of_epoch};
+}
+
+TEST(Prefetch, ThreadsChangeNothing) {
+  for (bool independent : {true, false}) {
+    std::vector<std::vector<Taken>> runs;
+    for (int workers : {0, 1, 3, 8}) {
+      auto data = std::make_shared<Slow>(23);
+      data->independent_ = independent;
+      auto source = BatchSource::Create(
+          data, {.batch_size = 5, .seed = 3, .drop_last = false, .workers = workers});
+      ASSERT_TRUE(source.ok());
+      Batch batch;
+      auto& run = runs.emplace_back();
+      for (int i = 0; i < 12; ++i) run.push_back(TakeAll(&*source, &batch));
+    }
+    for (const auto& run : runs) EXPECT_EQ(run, runs[0]);
+  }
+}
+
+TEST(Prefetch, ContinuesAtAnyPosition) {
+  const BatchOptions options{.batch_size = 4, .seed = 8, .workers = 3};
+  auto source = BatchSource::Create(std::make_shared<Slow>(18), options);
+  ASSERT_TRUE(source.ok());
+  Batch batch;
+  std::vector<BatchPosition> positions;
+  std::vector<Taken> taken;
+  for (int i = 0; i < 11; ++i) {
+    positions.push_back(source->position());
+    taken.push_back(TakeAll(&*source, &batch));
+  }
+  for (size_t i = 0; i < positions.size(); i += 3) {  // backwards too, with batches ordered
+    ASSERT_TRUE(source->SetPosition(positions[i]).ok());
+    EXPECT_EQ(source->position(), positions[i]);
+    for (size_t k = i; k < std::min(i + 2, taken.size()); ++k) {
+      EXPECT_EQ(TakeAll(&*source, &batch), taken[k]);
+    }
+  }
+}
+
+TEST(Prefetch, ErrorsBelongToTheirBatch) {
+  for (int workers : {0, 4}) {
+    auto data = std::make_shared<Slow>(20);
+    data->broken_ = 11;
+    auto source = BatchSource::Create(
+        data, {.batch_size = 5, .shuffle = false, .drop_last = false, .workers = workers});
+    ASSERT_TRUE(source.ok());
+    Batch batch;
+    TakeAll(&*source, &batch);
+    TakeAll(&*source, &batch);
+    for (int i = 0; i < 2; ++i) {  // again and again, and always the first of them
+      EXPECT_EQ(source->Next(&batch).message(), "example 11 is broken") << workers;
+      EXPECT_EQ(source->position(), (BatchPosition{0, 10}));
+    }
+    ASSERT_TRUE(source->SetPosition({0, 15}).ok());
+    EXPECT_EQ(TakeAll(&*source, &batch).values[0], 15.0f);
+  }
+}
+
+TEST(Prefetch, EndsCleanlyWhateverIsUnderWay) {
+  for (int taken = 0; taken < 4; ++taken) {
+    for (int i = 0; i < 20; ++i) {
+      auto source = BatchSource::Create(std::make_shared<Slow>(64),
+                                        {.batch_size = 16, .seed = 1, .workers = 4});
+      ASSERT_TRUE(source.ok());
+      Batch batch;
+      for (int k = 0; k < taken; ++k) TakeAll(&*source, &batch);
+      BatchSource moved = *std::move(source);
+      if (taken > 0) TakeAll(&moved, &batch);
+    }
+  }
+}
+
+TEST(Prefetch, ReadsAheadAndReusesMemory) {
+  auto data = std::make_shared<Slow>(64);
+  auto source = BatchSource::Create(data, {.batch_size = 8, .seed = 1, .workers = 1});
+  ASSERT_TRUE(source.ok());
+  EXPECT_EQ(data->fills(), 0);  // nothing before the first batch
+  Batch batch;
+  std::set<const void*> memory;
+  for (int i = 0; i < 20; ++i) {
+    TakeAll(&*source, &batch);
+    memory.insert(batch.tensors[0].raw());
+  }
+  EXPECT_LE(memory.size(), 3u);
+}
+
+TEST(Prefetch, EvaluationHasNoVariations) {
+  for (int workers : {0, 2}) {
+    auto source =
+        BatchSource::Create(std::make_shared<Slow>(8),
+                            {.batch_size = 8, .shuffle = false, .vary = false, .workers = workers});
+    ASSERT_TRUE(source.ok());
+    Batch batch;
+    EXPECT_EQ(TakeAll(&*source, &batch).values[1], -1.0f);
+  }
+}
+
+// Checkpoints rely on it, like the order.
+TEST(ExampleKey, IsTheSameForever) {
+  EXPECT_EQ(ExampleKey(0, 0, 0, 0), 2391539541053276776u);
+  EXPECT_EQ(ExampleKey(1, 2, 3, 0), 1321962074176129191u);
+  EXPECT_NE(ExampleKey(1, 2, 3, 0), ExampleKey(2, 1, 3, 0));
+  EXPECT_NE(ExampleKey(1, 2, 3, 0), ExampleKey(1, 3, 2, 0));
+  EXPECT_NE(ExampleKey(1, 2, 3, 0), ExampleKey(1, 2, 3, 1));
 }
 
 }  // namespace

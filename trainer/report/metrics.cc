@@ -174,6 +174,16 @@ ClassificationMetrics::ClassificationMetrics(int64_t classes, std::optional<int6
 }
 
 absl::StatusOr<Tensor> ClassLabels(const Tensor& labels, const Scoring& scoring) {
+  if (scoring.soft_labels) {
+    Scoring probabilities = scoring;
+    probabilities.kind = ScoreKind::kProbabilities;
+    ONWARD_ASSIGN_OR_RETURN(const Predictions likely, Predict(labels, probabilities));
+    Tensor classes(DType::kInt64, {static_cast<int64_t>(likely.classes.size())});
+    for (size_t i = 0; i < likely.classes.size(); ++i) {
+      classes.data<int64_t>()[i] = likely.confidence[i] > 0 ? likely.classes[i] : -1;
+    }
+    return classes;
+  }
   if (!scoring.binary) return labels;
   ONWARD_ASSIGN_OR_RETURN(const std::vector<double> values, ToDoubles(labels));
   Tensor classes(DType::kInt64, labels.shape());

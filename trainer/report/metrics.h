@@ -60,6 +60,7 @@ struct Scoring {
   ScoreKind kind = ScoreKind::kAuto;
   bool classes_last = false;  // [N, ..., C] instead of [N, C, ...]
   bool binary = false;        // every score is that of a yes, whatever the shape
+  bool soft_labels = false;   // labels are probabilities, shaped like the scores
 };
 
 // Scores [N, C, ...] give one class per example and trailing position, the
@@ -71,7 +72,8 @@ absl::StatusOr<Predictions> Predict(const Tensor& scores, const Scoring& scoring
 int64_t ClassesOf(const Shape& scores, const Scoring& scoring);
 
 // The class numbers that labels stand for: where scores are those of a yes, labels above
-// a half are 1, others 0; else they are class numbers themselves.
+// a half are 1, others 0; of probabilities the largest, or -1 where all are 0; else they are
+// class numbers themselves.
 absl::StatusOr<Tensor> ClassLabels(const Tensor& labels, const Scoring& scoring);
 
 // Counts by actual and predicted class.

@@ -10,6 +10,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "core/base/status.h"
+#include "data/dataset_view.h"
+#include "data/mixing.h"
 #include "trainer/report/jsonl.h"
 #include "training_info/export.h"
 
@@ -22,19 +24,23 @@ constexpr size_t kMostShown = 20;
 using Renumbering = absl::flat_hash_map<int64_t, int64_t>;
 
 // The data set under the model's numbers and names.
-class RenumberedDataset : public Dataset {
+class RenumberedDataset : public DatasetView {
  public:
   RenumberedDataset(std::shared_ptr<const Dataset> data, Renumbering numbers,
                     std::vector<std::string> names)
-      : data_(std::move(data)), numbers_(std::move(numbers)), names_(std::move(names)) {
-    const std::vector<FieldInfo> fields = data_->fields();
+      : DatasetView(std::move(data)), numbers_(std::move(numbers)), names_(std::move(names)) {
+    const std::vector<FieldInfo> fields = base().fields();
     while (label_ < fields.size() && !fields[label_].is_label) ++label_;
   }
 
-  int64_t size() const override { return data_->size(); }
-  std::vector<FieldInfo> fields() const override { return data_->fields(); }
   absl::Status Fill(absl::Span<const int64_t> indices, std::vector<Tensor>* batch) const override {
-    ONWARD_RETURN_IF_ERROR(data_->Fill(indices, batch));
+    ONWARD_RETURN_IF_ERROR(base().Fill(indices, batch));
+    Renumber(&(*batch)[label_]);
+    return absl::OkStatus();
+  }
+  absl::Status FillVaried(absl::Span<const int64_t> indices, absl::Span<const uint64_t> keys,
+                          std::vector<Tensor>* batch) const override {
+    ONWARD_RETURN_IF_ERROR(base().FillVaried(indices, keys, batch));
     Renumber(&(*batch)[label_]);
     return absl::OkStatus();
   }
@@ -42,12 +48,10 @@ class RenumberedDataset : public Dataset {
   std::vector<std::string> class_names() const override { return names_; }
   bool names_classes() const override { return true; }
   Tensor class_labels() const override {
-    Tensor labels = data_->class_labels();
+    Tensor labels = base().class_labels();
     Renumber(&labels);
     return labels;
   }
-  std::string source() const override { return data_->source(); }
-  std::string place(int64_t example) const override { return data_->place(example); }
 
  private:
   void Renumber(Tensor* labels) const {
@@ -57,7 +61,6 @@ class RenumberedDataset : public Dataset {
     }
   }
 
-  std::shared_ptr<const Dataset> data_;
   Renumbering numbers_;
   std::vector<std::string> names_;
   size_t label_ = 0;
@@ -209,6 +212,31 @@ bool AllNumbers(const std::vector<std::string>& names) {
                      [&](const std::string& n) { return absl::SimpleAtoi(n, &ignored); });
 }
 
+absl::StatusOr<AlignedData> AlignNumbers(std::shared_ptr<const Dataset> data,
+                                         const ModelClasses& model) {
+  if (!model.names.empty() && model.outputs > 0 &&
+      static_cast<int64_t>(model.names.size()) != model.outputs) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the file names ", model.names.size(), " classes (", kMetaClasses,
+                     "), but output '", model.output, "' tells ", model.outputs, " apart"));
+  }
+  const Tensor labels = data->class_labels();
+  if (data->classes() == 0 || labels.dtype() != DType::kInt64) {
+    return AlignedData{std::move(data), model.names, ""};
+  }
+  if (model.names.empty()) {
+    return data->names_classes() ? TakeNames(std::move(data), model)
+                                 : ByNumber(std::move(data), labels, model);
+  }
+  if (data->names_classes()) {
+    const std::vector<std::string> called = data->class_names();
+    return ByName(std::move(data), labels, called, model);
+  }
+  if (!AllNumbers(model.names)) return ByNumber(std::move(data), labels, model);
+  const std::vector<std::string> called = Texts(DifferentLabels(labels, model.ignored));
+  return ByName(std::move(data), labels, called, model);
+}
+
 }  // namespace
 
 absl::StatusOr<std::vector<std::string>> StoredClasses(const Model& model) {
@@ -246,27 +274,12 @@ int64_t DistinctClasses(const Dataset& data) {
 
 absl::StatusOr<AlignedData> AlignClasses(std::shared_ptr<const Dataset> data,
                                          const ModelClasses& model) {
-  if (!model.names.empty() && model.outputs > 0 &&
-      static_cast<int64_t>(model.names.size()) != model.outputs) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the file names ", model.names.size(), " classes (", kMetaClasses,
-                     "), but output '", model.output, "' tells ", model.outputs, " apart"));
+  ONWARD_ASSIGN_OR_RETURN(AlignedData aligned, AlignNumbers(std::move(data), model));
+  if (model.probabilities && aligned.data->classes() > 0) {
+    const int64_t classes = model.outputs > 0 ? model.outputs : aligned.data->classes();
+    ONWARD_ASSIGN_OR_RETURN(aligned.data, WithSoftLabels(aligned.data, classes));
   }
-  const Tensor labels = data->class_labels();
-  if (data->classes() == 0 || labels.dtype() != DType::kInt64) {
-    return AlignedData{std::move(data), model.names, ""};
-  }
-  if (model.names.empty()) {
-    return data->names_classes() ? TakeNames(std::move(data), model)
-                                 : ByNumber(std::move(data), labels, model);
-  }
-  if (data->names_classes()) {
-    const std::vector<std::string> called = data->class_names();
-    return ByName(std::move(data), labels, called, model);
-  }
-  if (!AllNumbers(model.names)) return ByNumber(std::move(data), labels, model);
-  const std::vector<std::string> called = Texts(DifferentLabels(labels, model.ignored));
-  return ByName(std::move(data), labels, called, model);
+  return aligned;
 }
 
 }  // namespace onward

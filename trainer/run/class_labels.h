@@ -36,6 +36,7 @@ struct ModelClasses {
   std::string output = "";                        // what tells them apart, for messages
   int64_t outputs = 0;                            // how many those are; 0: not known
   std::optional<int64_t> ignored = std::nullopt;  // a label that stands for no class
+  bool probabilities = false;                     // what the loss takes as labels
   // Whether classes without names may take those of the data: when training begins.
   bool takes_names = false;
 };
@@ -49,7 +50,8 @@ struct AlignedData {
 // Labels by name: each gets the number under which the model knows its class. Labels that
 // are numbers stay so if they are below `outputs`; if there are as many different ones as
 // outputs (1 to 10, or 3 and 7) training takes them for names. An error for labels that
-// the model does not know says where the first stands and what the model knows.
+// the model does not know says where the first stands and what the model knows. Where the loss
+// takes probabilities, labels that are classes become such.
 absl::StatusOr<AlignedData> AlignClasses(std::shared_ptr<const Dataset> data,
                                          const ModelClasses& model);
 

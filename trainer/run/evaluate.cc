@@ -9,6 +9,7 @@
 #include "core/base/status.h"
 #include "core/graph/infer.h"
 #include "trainer/run/class_labels.h"
+#include "trainer/run/label_feeding.h"
 #include "training_info/author.h"
 #include "training_info/lower.h"
 #include "training_info/step.h"
@@ -98,9 +99,11 @@ absl::StatusOr<std::unique_ptr<Evaluator>> Evaluator::Create(Graph graph,
   SetInferenceMode(&graph);
   ONWARD_RETURN_IF_ERROR(InferTypes(&graph, environment.operators()));
   ONWARD_RETURN_IF_ERROR(e->PrepareLosses(environment, &graph));
+  for (const LossPart& part : e->losses_.parts) e->judgings_.push_back(JudgingOf(part, graph));
   const std::vector<std::string> labels = LabelsOf(e->losses_);
-  ONWARD_ASSIGN_OR_RETURN(e->feeding_, Feeding::Create(*e->data_, graph.FeedInputs(),
-                                                       labels.empty() ? "" : labels.front()));
+  ONWARD_ASSIGN_OR_RETURN(
+      e->feeding_, FeedingFor(e->data_, graph.FeedInputs(), labels.empty() ? "" : labels.front(),
+                              e->judgings_, graph));
   ONWARD_RETURN_IF_ERROR(e->AlignLabels(graph));
   CompileOptions compile = environment.compile_options();
   compile.looked_at = options.looked_at;
@@ -145,7 +148,6 @@ absl::Status Evaluator::PrepareLosses(const Environment& environment, Graph* gra
 
 // Labels of the data set get the numbers of the outputs they are compared with.
 absl::Status Evaluator::AlignLabels(const Graph& graph) {
-  for (const LossPart& part : losses_.parts) judgings_.push_back(JudgingOf(part, graph));
   for (size_t i = 0; i < judgings_.size(); ++i) {
     const Judging& judging = judgings_[i];
     if (judging.by != JudgedBy::kClasses || judging.label != feeding_->label_input()) continue;
@@ -154,7 +156,8 @@ absl::Status Evaluator::AlignLabels(const Graph& graph) {
                                                  .output = losses_.parts[i].term.outputs[0],
                                                  .outputs = OutputClasses(
                                                      graph.TypeOf(judging.output), judging.scoring),
-                                                 .ignored = judging.ignored}));
+                                                 .ignored = judging.ignored,
+                                                 .probabilities = judging.scoring.soft_labels}));
     data_ = std::move(aligned.data);
     note_ = std::move(aligned.note);
     break;

@@ -102,10 +102,16 @@ absl::Status Feeding::Match(const Dataset& data, const std::vector<NamedType>& i
   std::vector<bool> used(fields.size(), false);
   std::vector<const NamedType*> open;
   auto route = [&](size_t field, const NamedType& input) -> absl::Status {
-    ONWARD_ASSIGN_OR_RETURN(std::vector<int64_t> shape, TargetShape(fields[field], input));
-    Route r{static_cast<int>(field), input.name,
-            input.type.dtype == DType::kUndefined ? fields[field].dtype : input.type.dtype, shape,
-            ChannelPermutation(fields[field].shape, shape)};
+    std::vector<int64_t> shape;
+    if (!fields[field].varies) {
+      ONWARD_ASSIGN_OR_RETURN(shape, TargetShape(fields[field], input));
+    }
+    Route r{static_cast<int>(field),
+            input.name,
+            input.type.dtype == DType::kUndefined ? fields[field].dtype : input.type.dtype,
+            shape,
+            ChannelPermutation(fields[field].shape, shape),
+            fields[field].varies};
     routes_.push_back(std::move(r));
     if (fields[field].is_label) label_input_ = input.name;
     used[field] = true;
@@ -149,9 +155,11 @@ absl::StatusOr<TensorMap> Feeding::Feeds(const std::vector<Tensor>& batch) const
   for (const Route& r : routes_) {
     Tensor t = batch[r.field];
     if (!r.permutation.empty()) t = Permuted(t, r.permutation);
-    Shape shape{t.shape().rank() == 0 ? 1 : t.shape()[0]};
-    for (int64_t d : r.shape) shape.push_back(d);
-    t = t.Reshaped(shape);
+    if (!r.varies) {
+      Shape shape{t.shape().rank() == 0 ? 1 : t.shape()[0]};
+      for (int64_t d : r.shape) shape.push_back(d);
+      t = t.Reshaped(shape);
+    }
     if (t.dtype() != r.dtype) {
       auto converted = ConvertTensor(t, r.dtype);
       if (!converted.ok()) {

@@ -35,6 +35,7 @@ class Feeding {
     DType dtype = DType::kUndefined;
     std::vector<int64_t> shape;    // of one example; -1 never occurs
     std::vector<int> permutation;  // of the example's axes; empty: none
+    bool varies = false;           // batches have shapes of their own
   };
   absl::Status Match(const Dataset& data, const std::vector<NamedType>& inputs,
                      const std::string& label);

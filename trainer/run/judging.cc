@@ -97,11 +97,18 @@ std::optional<int64_t> IgnoredLabel(const LossSpec& loss) {
   return label;
 }
 
-bool JudgesClasses(const LossSpec& loss) { return IsClassLoss(loss) || loss.name == "bce"; }
+bool TakesProbabilities(const LossSpec& loss) {
+  return loss.name == "cross_entropy" && SwitchedOn(loss, "soft_labels");
+}
+
+bool JudgesClasses(const LossSpec& loss) {
+  return IsClassLoss(loss) || TakesProbabilities(loss) || loss.name == "bce";
+}
 
 Scoring ScoringOf(const LossSpec& loss) {
   Scoring scoring;
   scoring.binary = loss.name == "bce";
+  scoring.soft_labels = TakesProbabilities(loss);
   scoring.classes_last = WordOf(loss, "axis", "1") == "-1";
   if (WordOf(loss, "logits", "") == "probabilities") scoring.kind = ScoreKind::kProbabilities;
   return scoring;

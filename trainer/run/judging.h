@@ -39,6 +39,9 @@ const FieldInfo* LabelField(const std::vector<FieldInfo>& fields);
 // The label that such a loss passes over, if there is one.
 std::optional<int64_t> IgnoredLabel(const LossSpec& loss);
 
+// Whether the labels of such a loss are probabilities of classes.
+bool TakesProbabilities(const LossSpec& loss);
+
 // Whether such a loss judges classes, and how the scores it takes are read.
 bool JudgesClasses(const LossSpec& loss);
 Scoring ScoringOf(const LossSpec& loss);

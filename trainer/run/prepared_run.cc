@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/status.h"
 #include "trainer/run/class_labels.h"
+#include "trainer/run/label_feeding.h"
 #include "training_info/lower.h"
 
 namespace onward {
@@ -31,10 +32,14 @@ class Preparer {
 
   absl::StatusOr<PreparedRun> Run(std::shared_ptr<const Dataset> data,
                                   std::shared_ptr<const Dataset> eval, int wrong_examples) {
+    for (const Dataset* source : {data.get(), eval.get()}) {
+      if (source == nullptr) continue;
+      for (std::string& note : source->notes()) p_.facts.notes.push_back(std::move(note));
+    }
     FindLosses(*data);
     const std::string label = LabelInput();
-    ONWARD_ASSIGN_OR_RETURN(p_.feeding,
-                            Feeding::Create(*data, model_->StepInputs(-1, p_.wanted), label));
+    ONWARD_ASSIGN_OR_RETURN(p_.feeding, FeedingFor(data, model_->StepInputs(-1, p_.wanted), label,
+                                                   {p_.judging}, lowered()));
     ONWARD_RETURN_IF_ERROR(AlignLabels(&data));
     ONWARD_RETURN_IF_ERROR(OpenSource(data));
     if (eval != nullptr) {
@@ -117,6 +122,7 @@ class Preparer {
                       .output = p_.losses.parts[main_].term.outputs[0],
                       .outputs = OutputClasses(lowered().TypeOf(judging.output), judging.scoring),
                       .ignored = judging.ignored,
+                      .probabilities = judging.scoring.soft_labels,
                       .takes_names = !options_.resumed}));
     *data = std::move(aligned.data);
     p_.classes = std::move(aligned.names);

@@ -151,6 +151,21 @@ TEST(Picture, Jpeg2000) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("a JPEG 2000 file without a header"));
 }
 
+TEST(Picture, HeadersSayWhatDecodingGives) {
+  for (const std::string& file :
+       {Bmp(), Tiff(), Webp(), Jp2(), FromBase64(kGrey), FromBase64(kTransparent),
+        std::string("P1\n3 1\n101"), std::string("P6 1 1 255\n123")}) {
+    const absl::StatusOr<PictureInfo> info = ProbeAnyPicture(file, "test");
+    ASSERT_TRUE(info.ok()) << info.status();
+    const Picture p = Decoded(file);
+    EXPECT_EQ(info->height, p.info.height);
+    EXPECT_EQ(info->width, p.info.width);
+    EXPECT_EQ(info->channels, p.info.channels);
+  }
+  EXPECT_THAT(std::string(ProbeAnyPicture("GIF89a", "test").status().message()),
+              HasSubstr("test: is no PNG"));
+}
+
 // No crash and no hang; what is decoded has as many pixels as it says.
 TEST(Picture, DamagedFiles) {
   for (const std::string& whole :
@@ -165,6 +180,7 @@ TEST(Picture, DamagedFiles) {
       }
     }
     for (const std::string& file : files) {
+      (void)ProbeAnyPicture(file, "test");
       const absl::StatusOr<Picture> p = DecodeAnyPicture(file, "test");
       if (!p.ok()) continue;
       EXPECT_EQ(static_cast<int64_t>(p->pixels.size()),

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/report/augmentation_grid.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/status.h"
+#include "data/pictures/grid.h"
+#include "data/random.h"
+#include "trainer/report/report.h"
+
+namespace onward {
+namespace {
+
+constexpr int64_t kGap = 2;
+
+// The first input that is a picture.
+absl::StatusOr<Picture> FirstPicture(const Dataset& data, const std::vector<Tensor>& batch,
+                                     int64_t row) {
+  const std::vector<FieldInfo> fields = data.fields();
+  for (size_t k = 0; k < fields.size(); ++k) {
+    if (fields[k].is_label || fields[k].shape.rank() < 2) continue;
+    auto picture = PictureOf(batch[k], row);
+    if (picture.ok()) return picture;
+  }
+  return absl::InvalidArgumentError(absl::StrCat(data.source(), ": no input is a picture"));
+}
+
+}  // namespace
+
+absl::StatusOr<Picture> AugmentationGrid(const Dataset& data, uint64_t seed, int64_t examples,
+                                         int64_t epochs) {
+  examples = std::min(examples, data.size());
+  std::vector<Picture> pictures;
+  for (int64_t example = 0; example < examples; ++example) {
+    std::vector<Tensor> batch;
+    ONWARD_RETURN_IF_ERROR(data.Fill({example}, &batch));
+    ONWARD_ASSIGN_OR_RETURN(pictures.emplace_back(), FirstPicture(data, batch, 0));
+    std::vector<int64_t> indices(static_cast<size_t>(epochs), example);
+    std::vector<uint64_t> keys;
+    for (int64_t epoch = 0; epoch < epochs; ++epoch) {
+      keys.push_back(ExampleKey(seed, epoch, example, 0));
+    }
+    ONWARD_RETURN_IF_ERROR(data.FillVaried(indices, keys, &batch));
+    for (int64_t epoch = 0; epoch < epochs; ++epoch) {
+      ONWARD_ASSIGN_OR_RETURN(pictures.emplace_back(), FirstPicture(data, batch, epoch));
+    }
+  }
+  return TilePictures(pictures, epochs + 1, kGap);
+}
+
+}  // namespace onward
