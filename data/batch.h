@@ -31,8 +31,7 @@ struct BatchOptions {
   int64_t batch_size = 32;
   bool shuffle = true;
   uint64_t seed = 0;
-  // Training leaves out a short last batch, so that every step has one shape;
-  // evaluation takes it.
+  // Leaves out a short last batch, so that all have one shape.
   bool drop_last = true;
   // Training takes random variations of the examples, evaluation the examples themselves.
   bool vary = true;

@@ -63,6 +63,8 @@ class Dataset {
   virtual bool rows_are_independent() const { return true; }
   // Whether it pays to read ahead of the step: files, decoding.
   virtual bool reads_slowly() const { return false; }
+  // Whether examples are decoded, as pictures are: having them all takes as long as an epoch.
+  virtual bool decodes() const { return false; }
   virtual TrainingHints hints() const { return {}; }
   // What the user should know of how the data was read, one sentence each.
   virtual std::vector<std::string> notes() const { return {}; }

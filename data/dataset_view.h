@@ -27,6 +27,7 @@ class DatasetView : public Dataset {
   }
   bool rows_are_independent() const override { return base_->rows_are_independent(); }
   bool reads_slowly() const override { return base_->reads_slowly(); }
+  bool decodes() const override { return base_->decodes(); }
   TrainingHints hints() const override { return base_->hints(); }
   std::vector<std::string> notes() const override { return base_->notes(); }
   int64_t classes() const override { return base_->classes(); }

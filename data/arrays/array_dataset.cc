@@ -58,6 +58,10 @@ class ArrayDataset : public Dataset {
     return std::any_of(fields_.begin(), fields_.end(),
                        [](const Field& f) { return f.cost() != RowCost::kMemory; });
   }
+  bool decodes() const override {
+    return std::any_of(fields_.begin(), fields_.end(),
+                       [](const Field& f) { return f.cost() == RowCost::kDecoding; });
+  }
   TrainingHints hints() const override { return hints_; }
   std::vector<std::string> notes() const override { return data_.notes; }
 
