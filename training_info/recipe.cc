@@ -99,6 +99,25 @@ std::string OptimizerChoiceText(const OptimizerChoice& choice) {
   return SpecToText({choice.file, NumberTexts(choice.numbers, {})});
 }
 
+std::string OptimizerWords(const OptimizerChoice& choice) {
+  if (choice.is_file()) return OptimizerChoiceText(choice);
+  std::vector<std::string> words;
+  for (const Description& known : DescribeOptimizers()) {
+    if (known.name != choice.spec.name) continue;
+    const SpecText given = ParseSpecText(OptimizerText(choice.spec)).value_or(SpecText());
+    for (const OptionDescription& option : known.options) {
+      const auto it = given.options.find(option.name);
+      const bool is_given = it != given.options.end();
+      const std::string value = is_given ? it->second : option.otherwise;
+      // Pairs are there one by one, too, and what is off goes without saying.
+      const bool pair = absl::StrContains(value, "/");
+      if (!pair && (is_given || value != "0"))
+        words.push_back(absl::StrCat(option.name, " ", value));
+    }
+  }
+  return absl::StrCat(choice.spec.name, words.empty() ? "" : ": ", absl::StrJoin(words, ", "));
+}
+
 absl::StatusOr<ParameterGroup> ParseGroup(absl::string_view text) {
   const size_t colon = text.rfind(':');
   if (colon == absl::string_view::npos || colon == 0) {

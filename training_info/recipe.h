@@ -39,6 +39,8 @@ struct OptimizerChoice {
 absl::StatusOr<OptimizerChoice> ParseOptimizerChoice(absl::string_view text);
 // What ParseOptimizerChoice reads back.
 std::string OptimizerChoiceText(const OptimizerChoice& choice);
+// With all its numbers, those that were not given too: "adamw: lr 0.001, beta1 0.9, ...".
+std::string OptimizerWords(const OptimizerChoice& choice);
 
 // Weights that learn by options of their own: 'head.*:lr=10x,weight_decay=0'.
 struct ParameterGroup {
