@@ -2,6 +2,7 @@
 #include "cli/args.h"
 
 #include <algorithm>
+#include <set>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -62,9 +63,19 @@ class ArgsParser {
         plain.push_back(word);
       }
     }
+    if (command_.flag_file && plain.size() == 1 && absl::EndsWith(plain[0], ".toml")) {
+      ONWARD_RETURN_IF_ERROR(TakeFile(plain[0], &plain));
+    }
     ONWARD_RETURN_IF_ERROR(TakeArguments(plain));
+    for (const Clash& clash : command_.clashes) {
+      if (args_.Has(clash.one) && args_.Has(clash.other)) {
+        return absl::InvalidArgumentError(clash.why);
+      }
+    }
     for (const Flag& flag : command_.flags) {
-      if (flag.required && !args_.Has(flag.name)) return Missing(flag);
+      const bool spared = std::any_of(flag.unless.begin(), flag.unless.end(),
+                                      [&](const std::string& other) { return args_.Has(other); });
+      if (flag.required && !spared && !args_.Has(flag.name)) return Missing(flag);
     }
     return std::move(args_);
   }
@@ -122,6 +133,57 @@ class ArgsParser {
     ONWARD_RETURN_IF_ERROR(CheckValue(flag, *attached));
     values.push_back(*std::move(attached));
     return absl::OkStatus();
+  }
+
+  // Flags and the argument that a file gives; `plain` is the argument then.
+  absl::Status TakeFile(const std::string path, std::vector<std::string>* plain) {
+    ONWARD_ASSIGN_OR_RETURN(const std::vector<FileFlag> given, command_.flag_file(path));
+    const std::set<std::string> line = NamesGiven();
+    const std::string argument =
+        command_.arguments.empty() ? "" : absl::AsciiStrToLower(command_.arguments[0].name);
+    plain->clear();
+    for (const FileFlag& from : given) {
+      if (from.name == argument) {
+        *plain = from.values;
+      } else if (!line.contains(from.name) && !ClashesWith(line, from.name)) {
+        ONWARD_RETURN_IF_ERROR(Annotate(TakeFileFlag(from), from.place));
+      }
+    }
+    if (!plain->empty()) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", path, "' does not say what to work on: ", argument, " = \"FILE\""));
+  }
+
+  std::set<std::string> NamesGiven() const {
+    std::set<std::string> names;
+    for (const auto& [name, values] : args_.flags_) names.insert(name);
+    return names;
+  }
+
+  bool ClashesWith(const std::set<std::string>& line, const std::string& name) const {
+    return std::any_of(command_.clashes.begin(), command_.clashes.end(), [&](const Clash& c) {
+      return (c.one == name && line.contains(c.other)) || (c.other == name && line.contains(c.one));
+    });
+  }
+
+  absl::Status TakeFileFlag(const FileFlag& from) {
+    std::vector<std::string> names;
+    for (const Flag& flag : command_.flags) {
+      names.push_back(flag.name);
+      if (flag.name != from.name) continue;
+      if (IsSwitch(flag)) {
+        const std::string word = from.values.size() == 1 ? from.values[0] : "";
+        if (word != "true" && word != "false") {
+          return absl::InvalidArgumentError(absl::StrCat(flag.name, " is true or false"));
+        }
+        return word == "true" ? Take(flag, flag.name, std::nullopt) : absl::OkStatus();
+      }
+      for (const std::string& value : from.values) {
+        ONWARD_RETURN_IF_ERROR(Take(flag, flag.name, value));
+      }
+      return absl::OkStatus();
+    }
+    return UnknownWord("key", from.name, names);
   }
 
   absl::Status TakeArguments(const std::vector<std::string>& plain) {

@@ -48,6 +48,7 @@ struct Flag {
   std::string help;
   char short_name = 0;
   bool required = false;
+  std::vector<std::string> unless;  // it is not required where one of these is given
   bool repeated = false;
   std::string otherwise;               // default, also shown in --help
   std::optional<NumberOption> number;  // the value is a number in this range
@@ -75,6 +76,11 @@ struct Flag {
     required = true;
     return std::move(*this);
   }
+  Flag RequiredUnless(std::vector<std::string> others) && {
+    required = true;
+    unless = std::move(others);
+    return std::move(*this);
+  }
   Flag Repeated() && {
     repeated = true;
     return std::move(*this);
@@ -83,6 +89,18 @@ struct Flag {
     otherwise = std::move(value);
     return std::move(*this);
   }
+};
+
+// Two flags that cannot both be meant, and what to say of them.
+struct Clash {
+  std::string one, other, why;
+};
+
+// A flag that a file gives.
+struct FileFlag {
+  std::string name;  // or an argument, in small letters
+  std::vector<std::string> values;
+  std::string place;  // for messages: "'run.toml', line 7"
 };
 
 struct Argument {
@@ -106,6 +124,10 @@ class Args {
   // Of a flag whose declared range an int holds.
   int SmallInt(absl::string_view flag) const;
   double Double(absl::string_view flag) const;
+  // Every flag that was given, with its values; a switch has the value "true".
+  const std::map<std::string, std::vector<std::string>, std::less<>>& Given() const {
+    return flags_;
+  }
   // An argument, "" where an optional one is missing; every one of a repeated argument.
   std::string Argument(absl::string_view name) const;
   std::vector<std::string> Arguments(absl::string_view name) const;
@@ -124,6 +146,10 @@ struct Command {
   std::vector<Argument> arguments;
   std::vector<Flag> flags;
   std::string example;  // one or more command lines
+  std::vector<Clash> clashes = {};
+  // Reads a file of flags that stands in the place of all arguments (NAME.toml). What the line
+  // itself gives comes before what the file says. May be empty.
+  std::function<absl::StatusOr<std::vector<FileFlag>>(const std::string& path)> flag_file = nullptr;
   // What the flags get wrong beyond what each says of itself; asked before any file is
   // read. May be empty.
   std::function<absl::Status(const Args&)> check = nullptr;

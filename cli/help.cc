@@ -70,7 +70,11 @@ std::string SpelledFlag(const Flag& flag) {
 
 std::string ExplainedFlag(const Flag& flag) {
   std::vector<std::string> notes;
-  if (flag.required) notes.push_back("required");
+  if (flag.required) {
+    notes.push_back(flag.unless.empty()
+                        ? "required"
+                        : absl::StrCat("required without --", absl::StrJoin(flag.unless, ", --")));
+  }
   if (flag.repeated) notes.push_back("may be repeated");
   if (!flag.otherwise.empty()) notes.push_back(absl::StrCat("default ", flag.otherwise));
   if (notes.empty()) return flag.help;

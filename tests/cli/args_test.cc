@@ -125,6 +125,39 @@ TEST(Args, RefusesWhatIsMissingOrTooMuch) {
   EXPECT_EQ(ErrorOf({"m", "--quiet=yes"}), "--quiet takes no value, got 'yes'");
 }
 
+TEST(Args, FlagsThatSpareOrExcludeOthers) {
+  Command command = Train();
+  command.flags[0] = Flag::Value("output", "FILE", "where").Short('o').RequiredUnless({"quiet"});
+  command.clashes = {{"steps", "epochs", "both say when it ends"}};
+  EXPECT_TRUE(ParseArgs(command, {"m.onnx", "--quiet"}).ok());
+  EXPECT_FALSE(ParseArgs(command, {"m.onnx"}).ok());
+  EXPECT_THAT(HelpText("onward", command), HasSubstr("where (required without --quiet)"));
+  const auto both = ParseArgs(command, {"m.onnx", "--quiet", "--steps=1", "--epochs=2"});
+  EXPECT_EQ(both.status().message(), "both say when it ends");
+}
+
+// What the line says comes before the file, also where the two could not both be meant.
+TEST(Args, AFileMayGiveThem) {
+  Command command = Train();
+  command.clashes = {{"steps", "epochs", "both say when it ends"}};
+  command.flag_file = [](const std::string& path) -> absl::StatusOr<std::vector<FileFlag>> {
+    if (path != "run.toml") return absl::NotFoundError(path);
+    return std::vector<FileFlag>{{"model", {"m.onnx"}, "line 1"},
+                                 {"output", {"out"}, "line 2"},
+                                 {"steps", {"5"}, "line 3"},
+                                 {"input", {"a", "b"}, "line 4"},
+                                 {"quiet", {"true"}, "line 5"}};
+  };
+  const auto args = ParseArgs(command, {"run.toml", "--epochs=2", "-oother"});
+  ASSERT_TRUE(args.ok()) << args.status();
+  EXPECT_EQ(args->Argument("MODEL"), "m.onnx");
+  EXPECT_EQ(args->String("output"), "other");
+  EXPECT_FALSE(args->Has("steps"));
+  EXPECT_THAT(args->All("input"), ElementsAre("a", "b"));
+  EXPECT_TRUE(args->Has("quiet"));
+  EXPECT_FALSE(ParseArgs(command, {"gone.toml"}).ok());
+}
+
 TEST(Args, RepeatedArgumentsTakeTheRest) {
   Command score;
   score.name = "score";
