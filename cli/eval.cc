@@ -78,6 +78,32 @@ void PrintText(const Model& model, const Evaluation& e) {
   }
 }
 
+// Whether the figures are what was asked for; an error where there is no such figure.
+absl::StatusOr<int> Verdict(const Args& args, const Evaluation& e) {
+  if (args.Has("at-least") && std::isnan(e.accuracy)) {
+    return absl::InvalidArgumentError(
+        "--at-least asks for an accuracy, and there is none: the model gives numbers, not classes; "
+        "--at-most E asks for an RMSE of E or less");
+  }
+  if (args.Has("at-most") && std::isnan(e.rmse)) {
+    return absl::InvalidArgumentError(
+        "--at-most asks for an RMSE, and there is none: the model gives classes, not numbers; "
+        "--at-least A asks for an accuracy of A or more");
+  }
+  bool met = true;
+  if (args.Has("at-least") && e.accuracy < args.Double("at-least")) {
+    std::cerr << absl::StrFormat("accuracy %.4f is below --at-least %s\n", e.accuracy,
+                                 args.String("at-least"));
+    met = false;
+  }
+  if (args.Has("at-most") && e.rmse > args.Double("at-most")) {
+    std::cerr << absl::StrFormat("RMSE %.6g is above --at-most %s\n", e.rmse,
+                                 args.String("at-most"));
+    met = false;
+  }
+  return met ? 0 : 1;
+}
+
 absl::StatusOr<int> RunEval(const Args& args, const Environment& environment) {
   WatchInterrupts();
   ONWARD_ASSIGN_OR_RETURN(const Model model, ReadModel(args.Argument("MODEL")));
@@ -98,8 +124,7 @@ absl::StatusOr<int> RunEval(const Args& args, const Environment& environment) {
   } else {
     PrintText(model, e);
   }
-  if (args.Has("at-least")) return e.accuracy >= args.Double("at-least") ? 0 : 1;
-  return 0;
+  return Verdict(args, e);
 }
 
 }  // namespace
@@ -109,18 +134,18 @@ Command EvalCommand() {
       {.name = "eval",
        .summary = "losses and accuracy (or error) over a data set",
        .arguments = {{"MODEL", "an .onnx file"}},
-       .flags = {Flag::Value("data", "SPEC", DataSpecHelp()).Names(FlagNames::kData).Required(),
-                 Flag::Value(
-                     "loss", "LOSS",
-                     "which losses to report, as `train` takes them; by default those that it "
-                     "was trained with, or one from the labels")
-                     .Repeated(),
-                 Flag::Value("train-output", "NAME",
-                             "the model output to judge; the first float one by default"),
-                 Flag::Count("batch", "N", "examples at a time", 1).Default("256"),
-                 Flag::Number("at-least", "A", "exit 1 if the accuracy (0 to 1) is below this", 0,
-                              1),
-                 Flag::Switch("json", "print one JSON object")},
+       .flags =
+           {Flag::Value("data", "SPEC", DataSpecHelp()).Names(FlagNames::kData).Required(),
+            Flag::Value("loss", "LOSS",
+                        "which losses to report, as `train` takes them; by default those that it "
+                        "was trained with, or one from the labels")
+                .Repeated(),
+            Flag::Value("train-output", "NAME",
+                        "the model output to judge; the first float one by default"),
+            Flag::Count("batch", "N", "examples at a time", 1).Default("256"),
+            Flag::Number("at-least", "A", "exit 1 if the accuracy (0 to 1) is below this", 0, 1),
+            Flag::Number("at-most", "E", "exit 1 if the RMSE of numbers is above this", 0, 1e30),
+            Flag::Switch("json", "print one JSON object")},
        .example = "onward eval model.onnx --data mnist:DIR",
        .check = CheckEvalFlags},
       RunEval);
