@@ -22,8 +22,10 @@
 #include "core/onnx_io/model.h"
 #include "trainer/report/jsonl.h"
 #include "trainer/run/class_labels.h"
+#include "trainer/run/options.h"
 #include "training_info/author.h"
 #include "training_info/import.h"
+#include "training_info/rate.h"
 #include "training_info/step.h"
 #include "training_info/surgery/surgery.h"
 #include "training_info/validate.h"
@@ -45,7 +47,7 @@ struct Facts {
   std::vector<std::string> trainable;
   std::vector<std::string> classes;  // what the file calls its classes, if it does
   std::string blocked;               // why gradients cannot be derived; "" if they can
-  RunFacts run;
+  KernelFacts run;
   AdapterFacts adapters;
   GradientReport gradients;
 };
@@ -127,7 +129,7 @@ absl::StatusOr<Facts> Gather(const Args& args, const Model& model, const Environ
       facts.activation_bytes += std::min(bytes, kMostBytes - facts.activation_bytes);
     }
   }
-  facts.run = GatherRunFacts(*canonical, environment);
+  facts.run = GatherKernelFacts(*canonical, environment);
   facts.adapters = GatherAdapterFacts(facts.spec, *canonical);
   if (facts.blocked.empty() && (!facts.trainable.empty() || NamesTraining(args))) {
     auto report = Report(args, model, facts, *canonical, environment);
@@ -180,7 +182,11 @@ void PrintTraining(const Model& model, const TrainingSpec& spec) {
   }
   if (const std::string loss = model.Metadata(kMetaLoss); !loss.empty())
     std::cout << "loss: " << loss << "\n";
-  if (const std::string steps = model.Metadata("onward.steps"); !steps.empty())
+  if (const auto rate = StoredRate(model); rate.ok()) {
+    std::cout << "optimizer: " << OptimizerWords(rate->optimizer)
+              << "\nschedule: " << ScheduleText(rate->schedule) << "\n";
+  }
+  if (const std::string steps = model.Metadata(kMetaSteps); !steps.empty())
     std::cout << "steps done: " << steps << "\n";
 }
 
@@ -211,7 +217,7 @@ void PrintText(const Model& model, const Facts& f) {
               << " (--train '*' --train NAME takes one of these, too)\n";
     PrintDecisions(f, false);
   }
-  PrintRunFacts(f.run);
+  PrintKernelFacts(f.run);
   if (!f.gradients.xs.empty()) {
     PrintReport(f.gradients);
   } else {
@@ -255,13 +261,17 @@ void PrintJson(const Model& model, const Facts& f) {
     values("inputs", e.algorithm.inputs);
     w.EndObject();
   }
-  w.EndArray()
-      .Field("loss", model.Metadata(kMetaLoss))
-      .Key("state")
-      .Values(std::vector<std::string>([&] {
-        auto s = f.spec.StateVariables();
-        return std::vector<std::string>(s.begin(), s.end());
-      }()));
+  w.EndArray().Field("loss", model.Metadata(kMetaLoss));
+  if (const auto rate = StoredRate(model); rate.ok()) {
+    w.Field("optimizer", OptimizerChoiceText(rate->optimizer))
+        .Field("learning_rate", rate->optimizer.lr())
+        .Field("schedule", ScheduleText(rate->schedule));
+  }
+  if (model.has_training()) w.Field("steps_done", MetadataInt(model, kMetaSteps));
+  w.Key("state").Values(std::vector<std::string>([&] {
+    auto s = f.spec.StateVariables();
+    return std::vector<std::string>(s.begin(), s.end());
+  }()));
   w.Key("classes").Values(f.classes);
   WriteAdapterFacts(f.adapters, &w);
   w.Key("trainable").Values(f.trainable).Key("weights").BeginArray();
@@ -271,7 +281,7 @@ void PrintJson(const Model& model, const Facts& f) {
   }
   w.EndArray().Field("gradient_blocked", f.blocked);
   WriteReport(f.gradients, &w);
-  WriteRunFacts(f.run, &w);
+  WriteKernelFacts(f.run, &w);
   w.Field("memory_bytes", f.parameter_bytes + f.activation_bytes).EndObject();
   std::cout << w.text() << "\n";
 }

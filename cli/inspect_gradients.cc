@@ -32,8 +32,8 @@ std::vector<MissingOperator> Missing(const Graph& graph, const Environment& envi
 
 }  // namespace
 
-RunFacts GatherRunFacts(const Graph& canonical, const Environment& environment) {
-  RunFacts facts;
+KernelFacts GatherKernelFacts(const Graph& canonical, const Environment& environment) {
+  KernelFacts facts;
   facts.missing = Missing(canonical, environment);
   for (const NamedType& out : canonical.outputs) {
     Graph part = canonical;
@@ -43,7 +43,7 @@ RunFacts GatherRunFacts(const Graph& canonical, const Environment& environment) 
   return facts;
 }
 
-void PrintRunFacts(const RunFacts& facts) {
+void PrintKernelFacts(const KernelFacts& facts) {
   if (facts.missing.empty()) return;
   std::cout << "cannot run\n";
   for (const MissingOperator& m : facts.missing) {
@@ -58,7 +58,7 @@ void PrintRunFacts(const RunFacts& facts) {
             << "\n";
 }
 
-void WriteRunFacts(const RunFacts& facts, JsonWriter* w) {
+void WriteKernelFacts(const KernelFacts& facts, JsonWriter* w) {
   w->Key("cannot_run").BeginArray();
   for (const MissingOperator& m : facts.missing) {
     w->BeginObject().Field("operator", m.name).Field("version", m.version);

@@ -15,13 +15,13 @@
 namespace onward {
 
 // Operators that cannot run, and the outputs that do without them.
-struct RunFacts {
+struct KernelFacts {
   std::vector<MissingOperator> missing;
   std::vector<std::string> outputs;  // that can be computed
 };
-RunFacts GatherRunFacts(const Graph& canonical, const Environment& environment);
-void PrintRunFacts(const RunFacts& facts);
-void WriteRunFacts(const RunFacts& facts, JsonWriter* w);
+KernelFacts GatherKernelFacts(const Graph& canonical, const Environment& environment);
+void PrintKernelFacts(const KernelFacts& facts);
+void WriteKernelFacts(const KernelFacts& facts, JsonWriter* w);
 
 // Weight by weight, node by node.
 void PrintReport(const GradientReport& report);

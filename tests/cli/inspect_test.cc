@@ -4,6 +4,7 @@
 
 #include "core/onnx_io/model.h"
 #include "core/onnx_io/value_file.h"
+#include "tests/support/classified.h"
 #include "tests/support/command.h"
 #include "tests/support/paths.h"
 #include "tests/support/scratch.h"
@@ -12,6 +13,7 @@
 namespace onward {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 
 // make-trainable turns them into initializers; inspect says what it would find.
@@ -25,6 +27,26 @@ TEST(Inspect, CountsWeightsInConstantNodes) {
   EXPECT_EQ(result.exit_code, 0) << result.errors;
   EXPECT_THAT(result.output, HasSubstr("parameters: 2 "));
   EXPECT_THAT(result.output, HasSubstr("would train: 1 initializers\n  w: float[2, 1]"));
+}
+
+TEST(Inspect, TellsHowAFileIsTrainedAndHowFarItIs) {
+  const Scratch scratch;
+  ASSERT_TRUE(WriteModel(TextModel(LinearClassifier(2, 2)), scratch.Path("m.onnx")).ok());
+  scratch.Write("d.csv", ClassifiedCsv({"a", "b"}, 50));
+  const std::string out = scratch.Path("t.onnx");
+  ASSERT_EQ(RunOnward(BuiltProgram(), "train " + scratch.Path("m.onnx") +
+                                          " --data 'csv:" + scratch.Path("d.csv") +
+                                          "?label=label' --steps 3 --optimizer adam:lr=0.02 "
+                                          "--schedule cosine --quiet -o " +
+                                          out)
+                .exit_code,
+            0);
+  EXPECT_THAT(RunOnward(BuiltProgram(), "inspect --json " + out).output,
+              HasSubstr(R"("optimizer":"adam:lr=0.02","learning_rate":0.02,)"
+                        R"("schedule":"cosine:total=3","steps_done":3,)"));
+  EXPECT_THAT(RunOnward(BuiltProgram(), "inspect " + out).output,
+              AllOf(HasSubstr("optimizer: adam: lr 0.02, beta1 0.9"),
+                    HasSubstr("schedule: cosine:total=3\nsteps done: 3\n")));
 }
 
 class Report : public testing::Test {
