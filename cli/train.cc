@@ -7,144 +7,24 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
 #include "cli/author_flags.h"
 #include "cli/commands.h"
 #include "cli/compute_flags.h"
-#include "cli/write_checked.h"
-#include "core/base/parallel.h"
+#include "cli/rates.h"
+#include "cli/run_file.h"
+#include "cli/train_flags.h"
+#include "cli/trainable.h"
+#include "core/base/atomic_file.h"
 #include "core/base/status.h"
 #include "trainer/report/jsonl.h"
 #include "trainer/report/listeners.h"
 #include "trainer/report/part_figures.h"
-#include "trainer/run/class_labels.h"
+#include "trainer/report/statement.h"
+#include "trainer/run/fingerprint.h"
 #include "trainer/run/loop.h"
-#include "training_info/surgery/surgery.h"
 
 namespace onward {
 namespace {
-
-constexpr char kDefaultBatch[] = "64";
-constexpr double kMostEpochs = 1e9;
-
-// The field that a loss will take its labels from, by the rules of Feeding: by the name of the
-// label, and for the first loss what the data set calls its labels. Null where there is none.
-const FieldInfo* LabelOf(const AuthorOptions& options, size_t number,
-                         const std::vector<FieldInfo>& fields) {
-  std::string name = options.label;
-  if (number > 0) {
-    name = number <= options.more_labels.size() ? options.more_labels[number - 1]
-           : options.losses[number].outputs.empty()
-               ? ""
-               : absl::StrCat("label_", options.losses[number].outputs[0]);
-  }
-  for (const FieldInfo& field : fields) {
-    if (field.name == name) return &field;
-  }
-  return number == 0 ? LabelField(fields) : nullptr;
-}
-
-// Where labels show that the classes are on the last axis, and nobody said so.
-void InferClassAxes(const Graph& graph, const Dataset& data, AuthorOptions* options,
-                    std::vector<std::string>* notes) {
-  const std::vector<FieldInfo> fields = data.fields();
-  const std::string first = options->output.empty() ? DefaultOutput(graph) : options->output;
-  const auto infer = [&](size_t number, const std::string& output, LossSpec* loss) {
-    const FieldInfo* label = LabelOf(*options, number, fields);
-    if (label == nullptr || !InferClassAxis(graph.TypeOf(output), label->shape, loss)) return;
-    notes->push_back(absl::StrCat("the labels of '", label->name, "' are ", label->shape.ToString(),
-                                  " each, so the classes of output '", output,
-                                  "' are on its last axis: ", LossText(*loss)));
-  };
-  if (options->losses.empty()) infer(0, first, &options->loss);
-  for (size_t i = 0; i < options->losses.size(); ++i) {
-    LossTerm& term = options->losses[i];
-    if (term.file.empty()) infer(i, term.outputs.empty() ? first : term.outputs[0], &term.spec);
-  }
-}
-
-// A trainable model: the file's own, or made so with the flags.
-absl::StatusOr<Model> TrainableModel(const Args& args, const Dataset& data, const TrainOptions& run,
-                                     Model model, const Environment& environment) {
-  if (model.has_training()) return model;
-  AuthorOptions options;
-  ONWARD_ASSIGN_OR_RETURN(Graph graph, InferenceGraph(model));
-  if (graph.outputs.empty())
-    return absl::InvalidArgumentError(absl::StrCat("'", model.path(), "' has no outputs"));
-  options.output = args.String("train-output");
-  options.loss =
-      DefaultLoss(graph, options.output.empty() ? DefaultOutput(graph) : options.output, data);
-  // Mixed examples have mixed labels.
-  if (data.hints().mixes() && options.loss.name == "cross_entropy") {
-    options.loss.options.emplace("soft_labels", "1");
-  }
-  ONWARD_RETURN_IF_ERROR(ReadAuthorFlags(args, &options));
-  std::vector<std::string> notes;
-  InferClassAxes(graph, data, &options, &notes);
-  options.seed = static_cast<uint64_t>(args.Int("seed"));
-  const int64_t fixed = FixedBatch(graph);
-  options.free_batch = fixed > 0 && fixed != run.batch;
-  if (NeedsTotal(options.schedule)) {
-    const int64_t steps = PlannedSteps(run, data.size());
-    options.schedule.options["total"] = static_cast<double>(steps);
-    notes.push_back(absl::StrCat("schedule ", ScheduleText(options.schedule)));
-  }
-  // A new head is one for other classes.
-  if (args.Has("head")) StoreClasses({}, &model);
-  ONWARD_ASSIGN_OR_RETURN(AuthorResult result, MakeTrainable(model, options, environment));
-  if (!args.Has("quiet")) {
-    for (const std::string& note : notes) std::cerr << "note: " << note << "\n";
-    for (const std::string& note : result.notes) std::cerr << "note: " << note << "\n";
-    if (const std::string note = TwiceNote(model, options); !note.empty())
-      std::cerr << "note: " << note << "\n";
-  }
-  result.model.set_path(model.path());
-  return std::move(result.model);
-}
-
-// A file that carries its training may fix how many examples a step takes.
-absl::Status FitBatch(const Args& args, const TrainingModel& training, TrainOptions* options) {
-  const int64_t fixed = FixedBatch(training.spec().inference);
-  if (fixed == 0 || fixed == options->batch) return absl::OkStatus();
-  if (args.Has("batch")) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("'", training.model().path(), "' takes ", fixed, " examples a step, not ",
-                     options->batch, ": use --batch ", fixed,
-                     ", or begin with the inference model, whose batch `train` makes variable"));
-  }
-  options->batch = fixed;
-  if (!args.Has("quiet")) {
-    std::cerr << "note: batches of " << fixed << ", as '" << training.model().path()
-              << "' fixes them\n";
-  }
-  return absl::OkStatus();
-}
-
-// A file that says how it is trained is trained that way.
-void NoteUnusedFlags(const Args& args, const Model& model) {
-  std::vector<std::string> unused;
-  for (const Flag& flag : AuthorFlags()) {
-    if (args.Has(flag.name)) unused.push_back(absl::StrCat("--", flag.name));
-  }
-  if (unused.empty()) return;
-  std::cerr
-      << "note: " << absl::StrJoin(unused, ", ") << " not used: '" << model.path()
-      << "' says itself how it is trained; `onward export` makes a plain model of it, to begin "
-         "with others\n";
-}
-
-std::vector<ReportSetting> Settings(const Args& args, const Dataset& data,
-                                    const TrainOptions& options) {
-  return {{"Model", args.Argument("MODEL")},
-          {"Data", absl::StrCat(args.String("data"), " (", Describe(data), ")")},
-          {"Evaluation", args.Has("eval") ? args.String("eval") : "none"},
-          {"Loss", args.Has("loss") ? args.String("loss") : "as the file says, or from the labels"},
-          {"Optimizer", args.String("optimizer")},
-          {"Schedule", args.String("schedule")},
-          {"Batch", absl::StrCat(options.batch)},
-          {"Seed", absl::StrCat(options.seed)},
-          {"Threads", absl::StrCat(Threads())}};
-}
 
 void PrintResult(const Args& args, const TrainResult& r) {
   if (args.Has("json")) {
@@ -160,6 +40,8 @@ void PrintResult(const Args& args, const TrainResult& r) {
       if (!std::isnan(e.rmse)) w.Field("eval_rmse", e.rmse);
       if (e.parts.size() > 1) WriteParts(e.parts, &w.Key("eval_parts"));
     }
+    if (r.skipped > 0) w.Field("skipped", r.skipped);
+    if (!r.stopped.empty()) w.Field("stopped", r.stopped);
     w.Field("seconds", r.seconds).Field("interrupted", r.interrupted).EndObject();
     std::cout << w.text() << "\n";
     return;
@@ -176,12 +58,20 @@ void PrintResult(const Args& args, const TrainResult& r) {
   if (!args.String("report").empty()) std::cout << "report: " << args.String("report") << "\n";
 }
 
-std::optional<Metric> ReadMetric(const Args& args) {
-  const std::vector<std::string> names = MetricNames();
-  for (size_t i = 0; i < names.size(); ++i) {
-    if (args.String("metric") == names[i]) return static_cast<Metric>(i);
+// What the user should know of how it ended.
+void SayHowItEnded(const Args& args, const TrainResult& r) {
+  if (r.skipped > 0) {
+    std::cerr << "warning: " << r.skipped << " steps were skipped, their numbers not finite\n";
   }
-  return std::nullopt;
+  if (!r.stopped.empty()) {
+    std::cerr << "stopped at step " << r.steps << ": " << r.stopped
+              << "; to go on nevertheless:\n  "
+              << ResumeCommand(args, r.out_of_patience ? "patience" : "") << "\n";
+  }
+  if (r.interrupted) {
+    std::cerr << "stopped at step " << r.steps << "; everything is saved. Continue with:\n  "
+              << ResumeCommand(args) << "\n";
+  }
 }
 
 void AddListeners(const Args& args, Listeners* listeners) {
@@ -192,48 +82,40 @@ void AddListeners(const Args& args, Listeners* listeners) {
   if (!report.empty()) listeners->Add(ReportListener(report));
 }
 
-// The command that goes on where this one was stopped.
-std::string ResumeCommand(const Args& args) {
-  std::string line = absl::StrCat("onward train ", args.Argument("MODEL"));
-  for (const char* flag :
-       {"data", "eval", "steps", "epochs", "eval-every", "save-every", "report", "log"}) {
-    if (args.Has(flag)) absl::StrAppend(&line, " --", flag, " '", args.String(flag), "'");
-  }
-  if (args.Has("external-data")) absl::StrAppend(&line, " --external-data");
-  return absl::StrCat(line, " --resume -o ", args.String("output"));
+// A resumed run belongs to the model it began with; OUT itself is none to compare with.
+void WarnOfOtherModel(const Args& args, const Model& output) {
+  const std::string stored = output.Metadata(kMetaModelPrint), model = args.Argument("MODEL");
+  std::error_code error;
+  if (stored.empty() || std::filesystem::equivalent(model, args.String("output"), error)) return;
+  const auto read = ReadModel(model);
+  const auto print = read.ok() ? ModelFingerprint(*read) : read.status();
+  if (!print.ok() || *print == stored) return;
+  std::cerr << "warning: '" << model << "' is not the model that '" << args.String("output")
+            << "' began with; the run goes on from '" << args.String("output") << "'\n";
 }
 
-// What stands at OUT is somebody's work: it goes on or goes away only when asked to.
-absl::Status CheckTrainFlags(const Args& args) {
-  const std::string output = args.String("output");
-  std::error_code error;
-  const bool exists = std::filesystem::exists(output, error);
-  if (args.Has("resume") && args.Has("overwrite")) {
-    return absl::InvalidArgumentError(
-        "--resume goes on with OUT and --overwrite begins anew: choose one");
+void PrintFacts(const Args& args, const RunFacts& facts) {
+  if (args.Has("json")) {
+    std::cout << FactsJson(facts) << "\n";
+    return;
   }
-  if (args.Has("resume") && !exists) {
-    return absl::NotFoundError(
-        absl::StrCat("--resume: '", output, "' does not exist yet; leave --resume out to start"));
-  }
-  if (exists && std::filesystem::is_regular_file(output, error) && !args.Has("resume") &&
-      !args.Has("overwrite")) {
-    return absl::AlreadyExistsError(
-        absl::StrCat("'", output,
-                     "' exists already: --resume goes on where it left off, "
-                     "--overwrite replaces it, another -o keeps it"));
-  }
-  if (args.Has("resume") && args.Has("initialize")) {
-    return absl::InvalidArgumentError("--initialize would throw away what --resume continues");
-  }
-  return CheckAuthorFlags(args);
+  for (const std::string& line : StatementLines(facts)) std::cout << line << "\n";
+  for (const std::string& note : facts.notes) std::cout << "note: " << note << "\n";
+  for (const std::string& warning : facts.warnings) std::cout << "warning: " << warning << "\n";
+}
+
+// What belongs to one start of the program, not to the run.
+absl::Status SaveConfig(const Args& args) {
+  const std::string path = args.String("save-config");
+  if (path.empty()) return absl::OkStatus();
+  return WriteFileAtomically(
+      path, RunFileText(args, {"save-config", "resume", "overwrite", "dry-run", "find-lr"}));
 }
 
 absl::StatusOr<int> RunTrain(const Args& args, const Environment& environment) {
   WatchInterrupts();
   OutliveReaders();
-  const std::string output = args.String("output");
-  const bool resume = args.Has("resume");
+  ONWARD_RETURN_IF_ERROR(SaveConfig(args));
   ONWARD_ASSIGN_OR_RETURN(std::shared_ptr<const Dataset> data,
                           ParseDataSpec(args.String("data"), Split::kTrain));
   std::shared_ptr<const Dataset> eval;
@@ -242,46 +124,33 @@ absl::StatusOr<int> RunTrain(const Args& args, const Environment& environment) {
   } else if (IsSplitSpec(args.String("data"))) {
     ONWARD_ASSIGN_OR_RETURN(eval, ParseDataSpec(args.String("data"), Split::kTest));
   }
-  ONWARD_ASSIGN_OR_RETURN(Model model, ReadModel(resume ? output : args.Argument("MODEL")));
-  TrainOptions options;
-  options.output = output;
-  options.write = ReadWriteFlags(args);
-  options.resumed = resume;
-  options.steps = args.Has("steps") ? args.Int("steps") : 0;
-  options.epochs = args.Int("epochs");
-  options.save_every = args.Has("save-every") ? args.Int("save-every") : 0;
-  options.eval_every = args.Has("eval-every") ? args.Int("eval-every") : 0;
-  options.metric = ReadMetric(args);
-  options.batch = args.Has("batch") || !resume ? args.Int("batch")
-                                               : MetadataInt(model, kMetaBatch, args.Int("batch"));
-  options.seed = args.Has("seed") || !resume
-                     ? static_cast<uint64_t>(args.Int("seed"))
-                     : static_cast<uint64_t>(MetadataInt(model, kMetaDataSeed, 0));
-  if (resume && MetadataInt(model, kMetaSteps, -1) < 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--resume: '", output, "' was not written by onward train"));
+  const bool resume = args.Has("resume"), quiet = args.Has("quiet");
+  ONWARD_ASSIGN_OR_RETURN(Model model,
+                          ReadModel(resume ? args.String("output") : args.Argument("MODEL")));
+  ONWARD_ASSIGN_OR_RETURN(TrainOptions options, ReadTrainOptions(args, model));
+  if (resume && !quiet) WarnOfOtherModel(args, model);
+  std::vector<std::string> notes;
+  ONWARD_ASSIGN_OR_RETURN(
+      model, TrainableModel(args, *data, std::move(model), environment, &options, &notes));
+  for (const std::string& note : notes) {
+    if (!quiet) std::cerr << "note: " << note << "\n";
   }
-  if (resume && (options.batch != MetadataInt(model, kMetaBatch, options.batch) ||
-                 options.seed != static_cast<uint64_t>(MetadataInt(model, kMetaDataSeed, 0)))) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--resume goes on with the batch size and seed of '", output,
-                     "'; leave --batch and --seed out"));
-  }
-  options.shuffle = resume ? MetadataInt(model, kMetaShuffle, !args.Has("no-shuffle")) != 0
-                           : !args.Has("no-shuffle");
-  if (options.shuffle && args.Has("no-shuffle")) {
-    return absl::InvalidArgumentError(absl::StrCat("--resume goes on shuffling, as '", output,
-                                                   "' began; leave --no-shuffle out"));
-  }
-  if (model.has_training() && !args.Has("quiet")) NoteUnusedFlags(args, model);
-  ONWARD_ASSIGN_OR_RETURN(model,
-                          TrainableModel(args, *data, options, std::move(model), environment));
+  if (args.Has("find-lr")) ONWARD_RETURN_IF_ERROR(PrepareForSearch(environment, &model));
   ONWARD_ASSIGN_OR_RETURN(std::unique_ptr<TrainingModel> training,
                           TrainingModel::Create(std::move(model), environment));
-  ONWARD_RETURN_IF_ERROR(FitBatch(args, *training, &options));
   if (!resume) training->set_random({options.seed, 0});
   if (args.Has("initialize")) ONWARD_RETURN_IF_ERROR(training->Initialize());
-  options.settings = Settings(args, *data, options);
+  if (args.Has("dry-run")) {
+    ONWARD_ASSIGN_OR_RETURN(const RunFacts facts, DryRun(training.get(), data, eval, options));
+    PrintFacts(args, facts);
+    return 0;
+  }
+  if (args.Has("find-lr")) {
+    ONWARD_ASSIGN_OR_RETURN(const RateSearch search,
+                            FindRate(training.get(), data, options, &Interrupted()));
+    ONWARD_RETURN_IF_ERROR(ShowRates(args, search));
+    return 0;
+  }
   Listeners listeners;
   AddListeners(args, &listeners);
   ONWARD_ASSIGN_OR_RETURN(TrainResult result,
@@ -291,56 +160,25 @@ absl::StatusOr<int> RunTrain(const Args& args, const Environment& environment) {
     return 1;
   }
   PrintResult(args, result);
-  if (result.interrupted) {
-    std::cerr << "stopped at step " << result.steps << "; everything is saved. Continue with:\n  "
-              << ResumeCommand(args) << "\n";
-    return 1;
-  }
-  return 0;
+  SayHowItEnded(args, result);
+  return result.interrupted ? 1 : 0;
 }
 
 }  // namespace
 
 Command TrainCommand() {
-  std::vector<Flag> flags = {
-      Flag::Value("data", "SPEC", "training data; see `onward eval --help` for the forms")
-          .Names(FlagNames::kData)
-          .Required(),
-      Flag::Value("output", "OUT",
-                  "the trained model, also the checkpoint: saved after each epoch and every 10 "
-                  "minutes")
-          .Short('o')
-          .Names(FlagNames::kResult)
-          .Required(),
-      Flag::Value("eval", "SPEC", "data to evaluate on after each epoch").Names(FlagNames::kData),
-      Flag::Count("epochs", "N", "passes over the data", 1, kMostEpochs).Default("1"),
-      Flag::Count("steps", "N", "steps in all (resumed ones included) instead of epochs", 1),
-      Flag::Count("batch", "N", "examples per step", 1).Default(kDefaultBatch),
-      Flag::Count("seed", "S", "of shuffling, dropout and new weights", 0).Default("0"),
-      Flag::Switch("resume", "continue where OUT left off"),
-      Flag::Switch("overwrite",
-                   "begin anew although OUT exists; it stays until the first save of this run"),
-      ExternalDataFlag(),
-      Flag::Switch("initialize", "start from newly drawn weights (the file's initialization)"),
-      Flag::Switch("no-shuffle", "take examples in their order"),
-      Flag::Count("save-every", "N", "write OUT every N steps too", 1),
-      Flag::Count("eval-every", "N", "evaluate every N steps instead of each epoch", 1),
-      Flag::Choice("metric", MetricNames(),
-                   "what evaluations are compared by (default loss; accuracy where the schedule "
-                   "says mode=max)"),
-      Flag::Value("report", "FILE.html", "write a report").Names(FlagNames::kResult),
-      Flag::Value("log", "FILE.jsonl", "write one JSON object per step").Names(FlagNames::kLog),
-      Flag::Switch("quiet", "no progress"),
-      Flag::Switch("json", "print one JSON object at the end")};
+  std::vector<Flag> flags = TrainFlags();
   for (Flag& f : AuthorFlags()) flags.push_back(std::move(f));
   return Computing(
       {.name = "train",
        .summary = "fine-tunes a model; an inference-only model is made trainable first",
-       .arguments = {{"MODEL", "an .onnx file"}},
+       .arguments = {{"MODEL", "an .onnx file, or a .toml file with flags as keys"}},
        .flags = std::move(flags),
        .example =
            "onward train model.onnx --data mnist:DIR --eval mnist:DIR -o trained.onnx --epochs "
-           "2 --report report.html",
+           "2 --report report.html\nonward train run.toml --resume",
+       .clashes = TrainClashes(),
+       .flag_file = ReadRunFile,
        .check = CheckTrainFlags},
       RunTrain);
 }

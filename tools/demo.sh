@@ -28,7 +28,7 @@ run $onward eval $out/mnist-inference.onnx --data digits --at-least 0.985
 
 say "6. Fine-tune that model on Fashion-MNIST with a new head (asked for: 88 %)"
 run $onward train $out/mnist-inference.onnx --head 10 --optimizer adamw:lr=2e-3 \
-  --schedule cosine:warmup=100,total=2811 --data fashion --eval fashion --epochs 3 -o $out/fashion.onnx --overwrite \
+  --schedule cosine:warmup=100 --data fashion --eval fashion --epochs 3 -o $out/fashion.onnx --overwrite \
   --report $out/fashion-report.html
 run $onward export $out/fashion.onnx -o $out/fashion-inference.onnx
 run $onward eval $out/fashion-inference.onnx --data fashion --at-least 0.88

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <limits>
 #include <string>
 
@@ -61,19 +62,57 @@ class BadNumbers : public testing::Test {
   std::string folder_;
 };
 
-TEST_F(BadNumbers, InTheDataEndTheRun) {
-  const float bad_numbers[] = {std::numeric_limits<float>::quiet_NaN(),
-                               std::numeric_limits<float>::infinity()};
-  for (const float bad : bad_numbers) {
-    const std::string data = "--data '" + Data(bad) + "' ", name = std::to_string(bad);
-    const CommandResult r = Train(data + "--steps 16", name + "_stopped.onnx");
+// NaN and infinities are found beforehand, with the place where they are.
+TEST_F(BadNumbers, InTheDataAreSeenBeforeTheFirstStep) {
+  for (const float bad :
+       {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
+    const CommandResult r = Train("--data '" + Data(bad) + "' --steps 16", "none.onnx");
     EXPECT_EQ(r.exit_code, 2);
-    EXPECT_NE(r.errors.find("step 6"), std::string::npos) << r.errors;
-    EXPECT_NE(r.errors.find("is not finite; nothing was updated"), std::string::npos) << r.errors;
-    ExpectGoodFile(name + "_stopped.onnx");
-    ASSERT_EQ(Train(data + "--steps 5", name + "_before.onnx").exit_code, 0);
-    EXPECT_EQ(FileBytes(Path(name + "_stopped.onnx")), FileBytes(Path(name + "_before.onnx")));
+    EXPECT_NE(r.errors.find("'x' of example 40 of " + Path("x.npy")), std::string::npos)
+        << r.errors;
+    EXPECT_FALSE(std::filesystem::exists(Path("none.onnx")));
   }
+}
+
+// One that is finite and too large is met in the step.
+TEST_F(BadNumbers, InAStepEndTheRun) {
+  const std::string data = "--data '" + Data(std::numeric_limits<float>::max()) + "' ";
+  const CommandResult r =
+      Train(data + "--steps 16 --report " + Path("report.html"), "stopped.onnx");
+  EXPECT_EQ(r.exit_code, 2);
+  EXPECT_NE(r.errors.find("step 6"), std::string::npos) << r.errors;
+  EXPECT_NE(r.errors.find("not finite"), std::string::npos) << r.errors;
+  EXPECT_NE(FileBytes(Path("report.html")).find("<svg"), std::string::npos);
+  ExpectGoodFile("stopped.onnx");
+  ASSERT_EQ(Train(data + "--steps 5", "before.onnx").exit_code, 0);
+  EXPECT_EQ(FileBytes(Path("stopped.onnx")), FileBytes(Path("before.onnx")));
+}
+
+TEST_F(BadNumbers, MayBeSkipped) {
+  const std::string data = "--data '" + Data(std::numeric_limits<float>::max()) + "' ";
+  const CommandResult r = Train(data + "--steps 16 --on-nan skip --json", "skipped.onnx");
+  EXPECT_EQ(r.exit_code, 0) << r.errors;
+  // Once in each of two epochs.
+  EXPECT_NE(r.output.find("\"skipped\":2"), std::string::npos) << r.output;
+  EXPECT_NE(r.output.find("\"steps\":16"), std::string::npos) << r.output;
+  ExpectGoodFile("skipped.onnx");
+  ASSERT_EQ(Train(data + "--steps 7 --on-nan skip", "parts.onnx").exit_code, 0);
+  ASSERT_EQ(Train(data + "--resume --steps 16 --on-nan skip", "parts.onnx").exit_code, 0);
+  EXPECT_EQ(FileBytes(Path("skipped.onnx")), FileBytes(Path("parts.onnx")));
+  // Where every batch is bad there is nothing to go on with.
+  const CommandResult wild = Train(
+      "--data '" + Data(1) + "' --steps 32 --on-nan skip --optimizer sgd:lr=1e30", "wild.onnx");
+  EXPECT_EQ(wild.exit_code, 2);
+  EXPECT_NE(wild.errors.find("of a whole epoch"), std::string::npos) << wild.errors;
+}
+
+TEST_F(BadNumbers, MayBeGoneBackFrom) {
+  // Twice the rate that the first steps bear: half of it does.
+  const std::string flags =
+      "--data '" + Data(1) + "' --steps 8 --optimizer sgd:lr=1e30 --on-nan back";
+  const CommandResult wild = Train(flags, "wild.onnx");
+  EXPECT_EQ(wild.exit_code, 2);
+  EXPECT_NE(wild.errors.find("went back 10 times"), std::string::npos) << wild.errors;
 }
 
 TEST_F(BadNumbers, OfAWildLearningRateEndTheRun) {

@@ -95,13 +95,29 @@ INSTANTIATE_TEST_SUITE_P(
 
 class Again : public EvalByLoss {};
 
-TEST_P(Again, ATrainedFileTrainsOnAndSaysWhatItDoesNotUse) {
+TEST_P(Again, ATrainedFileTrainsOnAndRefusesOtherLosses) {
   ASSERT_EQ(Train("m.onnx", "--epochs 2", "t.onnx").exit_code, 0);
-  const CommandResult more = Onward("train " + folder_ + "/t.onnx" + data_ +
-                                    "--loss mse --batch 20 --epochs 1 -o " + folder_ + "/u.onnx");
+  const std::string line =
+      "train " + folder_ + "/t.onnx" + data_ + "--batch 20 --epochs 1 -o " + folder_ + "/u.onnx ";
+  const CommandResult other = Onward(line + "--loss mse --head 2");
+  EXPECT_EQ(other.exit_code, 2);
+  EXPECT_THAT(other.errors, HasSubstr("--loss=mse, --head=2: "));
+  EXPECT_THAT(other.errors, HasSubstr("is trainable already"));
+  const CommandResult more = Onward(line);
   ASSERT_EQ(more.exit_code, 0) << more.errors;
   EXPECT_THAT(more.output, HasSubstr(": 8 steps"));
-  EXPECT_THAT(more.errors, HasSubstr("--loss not used"));
+}
+
+// The very command again, with --resume, goes on.
+TEST_P(Again, TheFlagsThatItWasMadeWithAreKnown) {
+  const std::string flags = "--loss bce:pos_weight=2 --clip-norm 1 --schedule cosine --steps ";
+  ASSERT_EQ(Train("m.onnx", flags + "6", "whole.onnx").exit_code, 0);
+  const CommandResult again = Train("m.onnx", flags + "6 --resume", "whole.onnx");
+  EXPECT_EQ(again.exit_code, 0) << again.errors;
+  const CommandResult other =
+      Train("m.onnx", "--loss bce:pos_weight=3 --resume --steps 9", "whole.onnx");
+  EXPECT_EQ(other.exit_code, 2);
+  EXPECT_THAT(other.errors, HasSubstr("made with --loss=bce:pos_weight=2"));
 }
 
 TEST_P(Again, TheLossIsTheOneItWasTrainedWith) {

@@ -28,15 +28,14 @@ constexpr int kExamples = 16, kBatch = 4;  // 4 steps an epoch
 // Remembers, whenever a batch is taken, which step the file holds (-1: no file).
 class Watching : public Dataset {
  public:
-  explicit Watching(std::string file) : file_(std::move(file)) {}
+  // What is read before `*begun` is looked at beforehand.
+  Watching(std::string file, const bool* begun) : file_(std::move(file)), begun_(begun) {}
   int64_t size() const override { return kExamples; }
   std::vector<FieldInfo> fields() const override {
     return {{"x", DType::kFloat, {2}, false}, {"y", DType::kInt64, {}, true}};
   }
   absl::Status Fill(absl::Span<const int64_t> indices, std::vector<Tensor>* batch) const override {
-    if (before_batch) before_batch(held_.size());
-    const auto model = ReadModel(file_);
-    held_.push_back(model.ok() ? std::atoll(model->Metadata(kMetaSteps).c_str()) : -1);
+    if (*begun_) Look();
     const int64_t n = static_cast<int64_t>(indices.size());
     *batch = {Tensor(DType::kFloat, {n, 2}), Tensor(DType::kInt64, {n})};
     for (int64_t i = 0; i < n; ++i) {
@@ -53,7 +52,14 @@ class Watching : public Dataset {
   std::function<void(size_t)> before_batch;
 
  private:
+  void Look() const {
+    if (before_batch) before_batch(held_.size());
+    const auto model = ReadModel(file_);
+    held_.push_back(model.ok() ? std::atoll(model->Metadata(kMetaSteps).c_str()) : -1);
+  }
+
   std::string file_;
+  const bool* begun_;
   mutable std::vector<int64_t> held_;
 };
 
@@ -61,6 +67,7 @@ class Watching : public Dataset {
 class Told : public RunListener {
  public:
   absl::Status OnStart(const RunFacts& facts) override {
+    begun = true;
     return Add("start", facts.total_steps - facts.first_step);
   }
   absl::Status OnStep(const StepEvent& step) override {
@@ -74,6 +81,7 @@ class Told : public RunListener {
   }
 
   std::vector<std::string> words;
+  bool begun = false;
   int64_t fails_at = -1;
 
  private:
@@ -98,7 +106,8 @@ class LoopTest : public ::testing::Test {
     const auto model = Trainable();
     options.output = scratch_.Path(name);
     options.batch = kBatch;
-    auto data = std::make_shared<Watching>(options.output);
+    told_.begun = false;
+    auto data = std::make_shared<Watching>(options.output, &told_.begun);
     data->before_batch = std::move(before_batch);
     const auto result = Train(model.get(), data, nullptr, options, &told_, nullptr);
     EXPECT_TRUE(result.ok()) << result.status();
@@ -124,8 +133,8 @@ TEST_F(LoopTest, AListenerThatFailsEndsTheRunAndTheStateIsSaved) {
   options.output = scratch_.Path("m.onnx");
   options.batch = kBatch;
   auto model = Trainable();
-  const auto result = Train(model.get(), std::make_shared<Watching>(options.output), nullptr,
-                            options, &told_, nullptr);
+  const auto result = Train(model.get(), std::make_shared<Watching>(options.output, &told_.begun),
+                            nullptr, options, &told_, nullptr);
   EXPECT_EQ(result.status().message(), "the listener is full");
   EXPECT_THAT(told_.words, ElementsAre("start 4", "step 1", "step 2", "saved 2", "failed 2"));
 }

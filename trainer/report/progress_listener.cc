@@ -2,6 +2,7 @@
 #include "absl/strings/str_cat.h"
 #include "trainer/report/listeners.h"
 #include "trainer/report/part_figures.h"
+#include "trainer/report/statement.h"
 
 namespace onward {
 namespace {
@@ -16,7 +17,9 @@ class ShownProgress : public RunListener {
     options.total_steps = facts.total_steps;
     options.style = style_;
     progress_ = std::make_unique<Progress>(std::move(options));
+    for (const std::string& line : StatementLines(facts)) OnNote(line);
     for (const std::string& note : facts.notes) OnNote(absl::StrCat("note: ", note));
+    for (const std::string& text : facts.warnings) OnNote(absl::StrCat("warning: ", text));
     return absl::OkStatus();
   }
 

@@ -119,12 +119,15 @@ absl::Status UnknownLabels(const Dataset& data, const Tensor& labels,
                    Known(model), "; to train on other classes, give it a new head with --head N"));
 }
 
-absl::Status CountDisagrees(const Dataset& data, size_t count, const std::string& classes,
+absl::Status CountDisagrees(const Dataset& data, const std::vector<std::string>& names,
                             const ModelClasses& model) {
+  const size_t count = names.size(), shown = std::min(count, kMostShown);
+  const std::string classes =
+      absl::StrCat(absl::StrJoin(names.begin(), names.begin() + static_cast<int64_t>(shown), ", "),
+                   count > shown ? absl::StrCat(" and ", count - shown, " more") : "");
   return absl::InvalidArgumentError(
-      absl::StrCat(data.source(), ": has ", count, count == 1 ? " class (" : " classes (", classes,
-                   "), but output '", model.output, "' tells ", model.outputs, " apart; --head ",
-                   count, " gives the model a classifier for them"));
+      absl::StrCat(data.source(), ": ", count, count == 1 ? " class (" : " classes (", classes,
+                   "), the model has ", model.outputs, ": --head ", count));
 }
 
 // A model with names meets data with names.
@@ -181,8 +184,8 @@ absl::StatusOr<AlignedData> ByNumber(std::shared_ptr<const Dataset> data, const 
                                     Shown(names), ", in the order of the model's outputs")};
   }
   if (model.takes_names && model.names.empty()) {
-    std::vector<std::string> texts = Texts(different);
-    return Annotate(CountDisagrees(*data, different.size(), Shown(texts), model),
+    const std::vector<std::string> texts = Texts(different);
+    return Annotate(CountDisagrees(*data, texts, model),
                     absl::StrCat("label ", different.back(), " at ",
                                  FirstPlace(*data, labels, {different.back()})));
   }
@@ -199,7 +202,7 @@ absl::StatusOr<AlignedData> TakeNames(std::shared_ptr<const Dataset> data,
   const bool fits = model.outputs == 0 || count == model.outputs;
   if (model.takes_names && fits) return AlignedData{data, names, ""};
   if (model.takes_names || (model.outputs > 0 && count > model.outputs)) {
-    return CountDisagrees(*data, names.size(), Shown(names), model);
+    return CountDisagrees(*data, names, model);
   }
   return AlignedData{data, fits ? names : std::vector<std::string>(),
                      absl::StrCat("the model does not say what its classes are; those of ",

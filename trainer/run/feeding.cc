@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -18,6 +19,49 @@ std::string ShapeText(const std::vector<Dim>& dims) {
                                       absl::StrAppend(out, d.known() ? absl::StrCat(d.value) : "?");
                                     }),
                       "]");
+}
+
+// [C, H, W] or [H, W, C], by the axis of 1 or 3 channels; where the channels are.
+std::optional<size_t> ChannelAxis(const std::vector<int64_t>& sizes) {
+  if (sizes.size() != 3) return std::nullopt;
+  for (const size_t axis : {size_t{0}, size_t{2}}) {
+    if (sizes[axis] == 1 || sizes[axis] == 3) return axis;
+  }
+  return std::nullopt;
+}
+
+// What helps where an example has another shape than the input wants.
+std::string Remedy(const FieldInfo& field, const std::vector<Dim>& wanted) {
+  std::vector<int64_t> sizes;
+  for (const Dim& d : wanted) sizes.push_back(d.known() ? d.value : -1);
+  const std::vector<int64_t> given(field.shape.begin(), field.shape.end());
+  if (field.is_label) {
+    return given.size() == sizes.size() && !given.empty()
+               ? "; where the classes are on the last axis of the output, the loss has to say "
+                 "axis=-1"
+               : "; is it the label that the loss is for?";
+  }
+  const std::optional<size_t> from = ChannelAxis(given), to = ChannelAxis(sizes);
+  if (from.has_value() && to.has_value()) {
+    const size_t first = *to == 0 ? 1 : 0;
+    const bool channels = given[*from] != sizes[*to];
+    std::vector<std::string> options;
+    if (sizes[first] > 0 && sizes[first + 1] > 0) {
+      options.push_back(absl::StrCat("size=", sizes[first], "x", sizes[first + 1]));
+    }
+    if (channels) options.push_back(absl::StrCat("channels=", sizes[*to]));
+    if (!options.empty()) {
+      return absl::StrCat("; bring the pictures to that size: ?", absl::StrJoin(options, "&"));
+    }
+  }
+  if (given.size() == 1 && sizes.size() == 1 && sizes[0] > 0) {
+    return absl::StrCat("; the table has ", given[0], given[0] == 1 ? " column" : " columns",
+                        " beside the label, the model takes ", sizes[0],
+                        given[0] > sizes[0] ? ": leave some out with ?drop=NAME,NAME"
+                                            : ": is it the table the model is for?");
+  }
+  const bool open = std::count(sizes.begin(), sizes.end(), -1) > 0;
+  return open ? "; say which with ?shape=" : "; no other order of its numbers fits";
 }
 
 // The example shape to feed: the input's own, its unknown sizes filled in from
@@ -42,12 +86,12 @@ absl::StatusOr<std::vector<int64_t>> TargetShape(const FieldInfo& field, const N
   }
   int64_t total = 1;
   for (int64_t d : shape) total *= d;
-  if (total != field.shape.elements() || std::count(shape.begin(), shape.end(), -1) > 0) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "an example of '", field.name, "' is ", field.shape.ToString(), ", but input '", input.name,
-        "' takes ", ShapeText(wanted), " per example; reshape the data with ?shape="));
+  if (total == field.shape.elements() && std::count(shape.begin(), shape.end(), -1) == 0) {
+    return shape;
   }
-  return shape;
+  return absl::InvalidArgumentError(absl::StrCat(
+      "an example of '", field.name, "' is ", field.shape.ToString(), ", but input '", input.name,
+      "' takes ", ShapeText(wanted), " per example", Remedy(field, wanted)));
 }
 
 // Channels first <-> last, where the sizes are those of the other order.
@@ -148,6 +192,13 @@ absl::Status Feeding::Match(const Dataset& data, const std::vector<NamedType>& i
                      Describe(data), "); an .npz file names its arrays like the inputs"));
   }
   return absl::OkStatus();
+}
+
+int Feeding::FieldOf(const std::string& input) const {
+  for (const Route& route : routes_) {
+    if (route.input == input) return route.field;
+  }
+  return -1;
 }
 
 absl::StatusOr<TensorMap> Feeding::Feeds(const std::vector<Tensor>& batch) const {

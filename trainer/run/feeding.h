@@ -25,6 +25,8 @@ class Feeding {
 
   // Feeds for one batch of the data set's tensors.
   absl::StatusOr<TensorMap> Feeds(const std::vector<Tensor>& batch) const;
+  // The field that goes to an input; -1 if none does.
+  int FieldOf(const std::string& input) const;
   // The input that the label field goes to; "" if it goes nowhere.
   const std::string& label_input() const { return label_input_; }
 

@@ -25,9 +25,17 @@ struct RunFacts {
   int64_t steps_per_epoch = 0;
   int64_t batch = 0;
   int64_t examples = 0;
-  std::vector<std::string> class_names = {};  // by class; none: numbers, or not known
-  std::vector<ReportSetting> settings = {};   // what was chosen, in the order to be shown
-  std::vector<std::string> notes = {};        // what the user should know, in sentences
+  // Weights that learn, statistics that are only averaged, and weights that stay; the numbers in
+  // the first and the last.
+  int64_t trained = 0, statistics = 0, frozen = 0;
+  int64_t trained_numbers = 0, frozen_numbers = 0;
+  std::vector<std::string> trained_names = {};  // of the first that learn
+  int64_t memory_bytes = 0;                     // of variables and a step, the data apart
+  double step_seconds = kNotMeasured;           // where a step was tried
+  std::vector<std::string> class_names = {};    // by class; none: numbers, or not known
+  std::vector<ReportSetting> settings = {};     // what was chosen, in the order to be shown
+  std::vector<std::string> notes = {};          // what the user should know, in sentences
+  std::vector<std::string> warnings = {};       // what the user should look at
 };
 
 // One of several losses, before its weight.
@@ -65,7 +73,10 @@ struct TrainResult {
   double loss = kNotMeasured;  // smoothed, at the end
   std::optional<Evaluation> evaluation;
   bool interrupted = false;
-  bool saved = false;  // the output holds this run
+  bool saved = false;   // the output holds this run
+  std::string stopped;  // why it ended before its last step, of its own accord; "": it did not
+  bool out_of_patience = false;  // that is why
+  int64_t skipped = 0;           // steps that were left out, those of resumed runs included
   double seconds = 0;
   double samples_per_second = 0;
 };

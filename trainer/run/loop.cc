@@ -5,19 +5,30 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/status.h"
+#include "trainer/report/progress.h"
+#include "trainer/report/statement.h"
 #include "trainer/run/checkpoints.h"
+#include "trainer/run/data_check.h"
 #include "trainer/run/prepared_run.h"
 
 namespace onward {
 namespace {
 
 constexpr double kLossDecay = 0.98;
+constexpr int kMostReturns = 10;  // to one checkpoint
+constexpr int kMostSkipsTold = 10;
+constexpr int kTimedSteps = 2;
 
 double FirstValue(const TensorMap& outputs, const std::string& name) {
   auto it = outputs.find(name);
   if (it == outputs.end()) return kNotMeasured;
   auto values = ToDoubles(it->second);
   return values.ok() && !values->empty() ? values->front() : kNotMeasured;
+}
+
+// Of what a step can return, only numbers that are not finite are out of range.
+bool IsNotFinite(const absl::Status& status) {
+  return status.code() == absl::StatusCode::kOutOfRange;
 }
 
 class Loop {
@@ -29,11 +40,13 @@ class Loop {
         options_(options),
         listener_(listener),
         cancel_(cancel),
-        checkpoints_(model, options, p_.facts.first_step, listener) {
-    checkpoints_.set_classes(p_.classes);
-    checkpoints_.Note(kMetaPlateau, p_.plateau.has_value() ? p_.plateau->State() : "");
-    checkpoints_.Note(kMetaEvaluationDue, "");
+        checkpoints_(options, p_.facts.first_step, listener) {
     result_.steps = p_.facts.first_step;
+    if (options.resumed) result_.skipped = MetadataInt(model->model(), kMetaSkipped);
+    checkpoints_.set_classes(p_.classes);
+    checkpoints_.Note(kMetaDataPrint, p_.data_fingerprint);
+    NoteSkipped();
+    NoteDecisions();
   }
 
   absl::StatusOr<TrainResult> Run() {
@@ -51,36 +64,146 @@ class Loop {
 
  private:
   absl::Status RunSteps() {
-    Batch batch;
-    if (options_.resumed && p_.evaluator != nullptr &&
-        MetadataInt(model_->model(), kMetaEvaluationDue) != 0) {
+    if (options_.on_nan == OnNan::kBack && !checkpoints_.saved()) {
+      ONWARD_ASSIGN_OR_RETURN(start_, model_->Export());
+      start_position_ = p_.source->position();
+    }
+    if (options_.resumed && MetadataInt(model_->model(), kMetaEvaluationDue) != 0 &&
+        p_.evaluator != nullptr) {
       checkpoints_.Changed();
       ONWARD_RETURN_IF_ERROR(EvaluateAsPlanned());
     }
-    while (result_.steps < p_.facts.total_steps) {
+    while (result_.steps < p_.facts.total_steps && result_.stopped.empty()) {
       if (cancel_ != nullptr && cancel_->load()) return absl::CancelledError("stopped");
-      const BatchPosition before = p_.source->position();
-      ONWARD_RETURN_IF_ERROR(p_.source->Next(&batch));
-      ONWARD_ASSIGN_OR_RETURN(TensorMap feeds, p_.feeding->Feeds(batch.tensors));
-      auto outputs = model_->Step(feeds, p_.wanted, cancel_);
-      if (!outputs.ok()) {
-        // The batch counts as not taken: a resumed run meets it again.
-        ONWARD_RETURN_IF_ERROR(p_.source->SetPosition(before));
-        return Annotate(outputs.status(),
-                        absl::StrCat("'", model_->model().path(), "', step ", result_.steps + 1));
-      }
-      ++result_.steps;
-      examples_ += static_cast<int64_t>(batch.indices.size());
-      ONWARD_RETURN_IF_ERROR(listener_->OnStep(Measure(*outputs, feeds, batch)));
-      const bool evaluate =
-          options_.eval_every > 0 ? result_.steps % options_.eval_every == 0 : batch.last_of_epoch;
-      if (evaluate) ONWARD_RETURN_IF_ERROR(EvaluateAsPlanned());
-      // What the evaluation decided is in the file then.
-      if (checkpoints_.IsDue(result_.steps, batch.last_of_epoch)) {
-        checkpoints_.SaveOrGoOn(result_.steps, p_.source->position());
+      ONWARD_RETURN_IF_ERROR(RunStep());
+      const double limit = options_.time_limit;
+      if (limit > 0 && SteadySeconds() - started_ >= limit) {
+        Stop(absl::StrCat("the time limit of ", FormatSeconds(limit), " is reached"));
       }
     }
     return absl::OkStatus();
+  }
+
+  // Ends the run where it is not at its end anyway. Whether it does.
+  bool Stop(std::string why) {
+    if (result_.steps >= p_.facts.total_steps || !result_.stopped.empty()) return false;
+    result_.stopped = std::move(why);
+    return true;
+  }
+
+  absl::Status RunStep() {
+    const BatchPosition before = p_.source->position();
+    ONWARD_RETURN_IF_ERROR(p_.source->Next(&batch_));
+    ONWARD_ASSIGN_OR_RETURN(TensorMap feeds, p_.feeding->Feeds(batch_.tensors));
+    auto outputs = model_->Step(feeds, p_.wanted, cancel_);
+    if (outputs.ok()) {
+      ++result_.steps;
+      skipped_in_a_row_ = 0;
+      examples_ += static_cast<int64_t>(batch_.indices.size());
+      ONWARD_RETURN_IF_ERROR(listener_->OnStep(Measure(*outputs, feeds)));
+      TellTime();
+    } else {
+      const absl::Status status = Blamed(outputs.status());
+      const bool bad = IsNotFinite(status);
+      if (bad && options_.on_nan == OnNan::kBack) return GoBack(status);
+      if (!bad || options_.on_nan == OnNan::kStop) {
+        // The batch counts as not taken: a resumed run meets it again.
+        ONWARD_RETURN_IF_ERROR(p_.source->SetPosition(before));
+        return status;
+      }
+      ONWARD_RETURN_IF_ERROR(Skip(status));
+    }
+    const bool evaluate =
+        options_.eval_every > 0 ? result_.steps % options_.eval_every == 0 : batch_.last_of_epoch;
+    if (evaluate) ONWARD_RETURN_IF_ERROR(EvaluateAsPlanned());
+    // What the evaluation decided is in the file then.
+    if (checkpoints_.IsDue(result_.steps, batch_.last_of_epoch)) {
+      checkpoints_.SaveOrGoOn(*model_, result_.steps, p_.source->position());
+      if (checkpoints_.saved()) start_.reset();
+    }
+    return absl::OkStatus();
+  }
+
+  // How long it will take, once a step was timed; the first one also finds its memory.
+  void TellTime() {
+    const int64_t done = result_.steps - p_.facts.first_step;
+    if (done == 1) first_ended_ = SteadySeconds();
+    if (done != kTimedSteps + 1 || result_.steps == p_.facts.total_steps) return;
+    const double each = (SteadySeconds() - first_ended_) / kTimedSteps;
+    listener_->OnNote(TimeLine(p_.facts.total_steps - p_.facts.first_step, each));
+  }
+
+  // The error of a step, with the example that is to blame where one is.
+  absl::Status Blamed(const absl::Status& status) const {
+    const std::string where =
+        absl::StrCat("'", model_->model().path(), "', step ", result_.steps + 1);
+    if (!IsNotFinite(status)) return Annotate(status, where);
+    const std::string place = BadPlace(batch_, p_.source->dataset());
+    return Annotate(absl::Status(status.code(), absl::StrCat(status.message(), place)), where);
+  }
+
+  absl::Status Skip(const absl::Status& status) {
+    ++result_.steps;
+    ++result_.skipped;
+    NoteSkipped();
+    if (++skipped_in_a_row_ >= p_.facts.steps_per_epoch) {
+      return Annotate(status, absl::StrCat("no step of a whole epoch (", skipped_in_a_row_,
+                                           " steps) has finite numbers"));
+    }
+    if (++skips_told_ <= kMostSkipsTold) {
+      listener_->OnNote(absl::StrCat("warning: skipped: ", std::string(status.message())));
+    }
+    return absl::OkStatus();
+  }
+
+  void NoteSkipped() {
+    checkpoints_.Note(kMetaSkipped, result_.skipped == 0 ? "" : absl::StrCat(result_.skipped));
+  }
+
+  // To the last checkpoint, or where the run began, with half the rate.
+  absl::Status GoBack(const absl::Status& why) {
+    if (++returns_ > kMostReturns) {
+      return Annotate(why, absl::StrCat("went back ", kMostReturns,
+                                        " times without reaching the next checkpoint"));
+    }
+    const double factor = RateFactor(*model_) / 2;
+    int64_t steps = p_.facts.first_step;
+    BatchPosition position = start_position_;
+    Model model;
+    if (start_.has_value()) {
+      model = *start_;
+    } else {
+      ONWARD_ASSIGN_OR_RETURN(model, ReadModel(options_.output));
+      steps = MetadataInt(model, kMetaSteps);
+      position = {MetadataInt(model, kMetaEpoch), MetadataInt(model, kMetaIndex)};
+    }
+    if (steps != returned_to_) returns_ = 1;
+    returned_to_ = steps;
+    ONWARD_RETURN_IF_ERROR(ForgetDecisions(model));
+    model.set_path(model_->model().path());
+    ONWARD_ASSIGN_OR_RETURN(restored_,
+                            TrainingModel::Create(std::move(model), model_->environment()));
+    model_ = restored_.get();
+    SetRateFactor(factor, model_);
+    ONWARD_RETURN_IF_ERROR(p_.source->SetPosition(position));
+    listener_->OnNote(absl::StrCat("warning: ", std::string(why.message()), "; back to step ",
+                                   steps, ", learning rate times ", factor));
+    result_.steps = steps;
+    return absl::OkStatus();
+  }
+
+  // What evaluations had decided when `model` was written.
+  absl::Status ForgetDecisions(const Model& model) {
+    p_.plateau = plateau_at_start_;
+    p_.patience = patience_at_start_;
+    if (start_.has_value()) return absl::OkStatus();
+    const std::string plateau = model.Metadata(kMetaPlateau);
+    const std::string patience = model.Metadata(kMetaPatience);
+    if (p_.plateau.has_value() && !plateau.empty()) {
+      ONWARD_RETURN_IF_ERROR(p_.plateau->Resume(plateau));
+    }
+    if (!p_.patience.has_value() || patience.empty()) return absl::OkStatus();
+    return p_.patience->Resume(patience);
   }
 
   // An evaluation that decides something. One that is cut short is done again when the run is
@@ -90,28 +213,42 @@ class Loop {
     checkpoints_.Note(kMetaEvaluationDue, "1");
     const BatchPosition& next = p_.source->position();
     ONWARD_RETURN_IF_ERROR(Evaluate(next.index == 0 ? next.epoch : 0));
-    if (p_.plateau.has_value()) ReduceOnPlateau();
-    checkpoints_.Note(kMetaEvaluationDue, "");
-    return absl::OkStatus();
-  }
-
-  void ReduceOnPlateau() {
-    double factor = RateFactor(*model_);
-    const double before = factor, value = MetricOf(p_.metric, *result_.evaluation);
-    if (p_.plateau->Observe(value, &factor)) {
-      SetRateFactor(factor, model_);
-      listener_->OnNote(absl::StrCat("step ", result_.steps, ": the ", MetricName(p_.metric),
-                                     " has not become better; learning rate times ",
-                                     factor / before));
+    const double value = MetricOf(p_.metric, *result_.evaluation);
+    if (p_.plateau.has_value()) ReduceOnPlateau(value);
+    if (p_.patience.has_value() && p_.patience->Observe(value)) {
+      result_.out_of_patience =
+          Stop(absl::StrCat("the ", MetricName(p_.metric), " has not become better for ",
+                            options_.patience, " evaluations"));
     }
-    checkpoints_.Note(kMetaPlateau, p_.plateau->State());
+    NoteDecisions();
+    return OfferBest(value);
   }
 
-  StepEvent Measure(const TensorMap& outputs, const TensorMap& feeds, const Batch& batch) {
+  void NoteDecisions() {
+    checkpoints_.Note(kMetaPlateau, p_.plateau.has_value() ? p_.plateau->State() : "");
+    checkpoints_.Note(kMetaPatience, p_.patience.has_value() ? p_.patience->State() : "");
+    checkpoints_.Note(kMetaEvaluationDue, "");
+  }
+
+  absl::Status OfferBest(double value) {
+    return checkpoints_.OfferBest(*model_, result_.steps, p_.source->position(), p_.metric, value);
+  }
+
+  void ReduceOnPlateau(double value) {
+    double factor = RateFactor(*model_);
+    const double before = factor;
+    if (!p_.plateau->Observe(value, &factor)) return;
+    SetRateFactor(factor, model_);
+    listener_->OnNote(absl::StrCat("step ", result_.steps, ": the ", MetricName(p_.metric),
+                                   " has not become better; learning rate times ",
+                                   factor / before));
+  }
+
+  StepEvent Measure(const TensorMap& outputs, const TensorMap& feeds) {
     StepEvent step;
     step.step = result_.steps;
     step.epoch = p_.source->position().epoch;
-    step.examples = static_cast<int64_t>(batch.indices.size());
+    step.examples = static_cast<int64_t>(batch_.indices.size());
     step.loss = FirstValue(outputs, p_.losses.sum);
     if (p_.losses.parts.size() > 1) {
       for (const LossPart& part : p_.losses.parts) {
@@ -151,23 +288,30 @@ class Loop {
     if (failed && checkpoints_.replaces_other() && !result_.saved) {
       return Annotate(status, absl::StrCat("'", options_.output, "' is left as it was"));
     }
-    ONWARD_RETURN_IF_ERROR(checkpoints_.Save(result_.steps, p_.source->position()));
+    ONWARD_RETURN_IF_ERROR(checkpoints_.Save(*model_, result_.steps, p_.source->position()));
     result_.saved = checkpoints_.saved();
-    if (status.ok() && p_.evaluator != nullptr && evaluated_at_ != result_.steps) {
-      ONWARD_RETURN_IF_ERROR(Evaluate(0));
-    }
-    return status;
+    if (!status.ok() || p_.evaluator == nullptr || evaluated_at_ == result_.steps) return status;
+    // It decides nothing: a run that goes on from here has not planned it.
+    ONWARD_RETURN_IF_ERROR(Evaluate(0));
+    return OfferBest(MetricOf(p_.metric, *result_.evaluation));
   }
 
   TrainingModel* model_;
+  std::unique_ptr<TrainingModel> restored_;  // model_, once the run went back
   PreparedRun p_;
   const TrainOptions& options_;
   RunListener* listener_;
   const std::atomic<bool>* cancel_;
   Checkpoints checkpoints_;
-  int64_t evaluated_at_ = -1;
+  Batch batch_;
+  std::optional<Model> start_;  // to go back to, until there is a checkpoint
+  BatchPosition start_position_;
+  const std::optional<Plateau> plateau_at_start_ = p_.plateau;
+  const std::optional<Patience> patience_at_start_ = p_.patience;
+  int returns_ = 0, skips_told_ = 0;
+  int64_t returned_to_ = -1, skipped_in_a_row_ = 0, evaluated_at_ = -1;
   SmoothedMean smoothed_loss_{kLossDecay}, smoothed_accuracy_{kLossDecay};
-  double started_ = SteadySeconds();
+  double started_ = SteadySeconds(), first_ended_ = 0;
   int64_t examples_ = 0;  // that this run has trained on
   TrainResult result_;
 };

@@ -15,15 +15,21 @@
 
 namespace onward {
 
-// Trains `model` (its variables move on). `eval` and `listener` may be null. `cancel` stops
-// between two kernels; the state of the last whole step is saved then too. A
-// step whose loss is not finite ends the run with an error after saving the
-// last good state. A run that fails before its first step writes nothing, and
-// one that fails before its first checkpoint leaves the result of another run
-// that it was going to replace.
+// Trains `model`: its variables move on, unless OnNan::kBack made the run go back. `eval` and
+// `listener` may be null. `cancel` stops between two kernels; the state of the last whole step is
+// saved then too. A step whose loss is not finite ends the run with an error after saving the last
+// good state (OnNan says otherwise). A run that fails before its first step writes nothing, and one
+// that fails before its first checkpoint leaves the result of another run that it was going to
+// replace.
 absl::StatusOr<TrainResult> Train(TrainingModel* model, std::shared_ptr<const Dataset> data,
                                   std::shared_ptr<const Dataset> eval, const TrainOptions& options,
                                   RunListener* listener, const std::atomic<bool>* cancel);
+
+// All that Train checks before the first step, and more of the data; then tries two steps with
+// the first examples, to see how long one takes. The model has learned from them: it is for
+// nothing else afterwards.
+absl::StatusOr<RunFacts> DryRun(TrainingModel* model, std::shared_ptr<const Dataset> data,
+                                std::shared_ptr<const Dataset> eval, TrainOptions options);
 
 }  // namespace onward
 

@@ -11,7 +11,8 @@ int64_t MetadataInt(const Model& model, const char* key, int64_t otherwise) {
 }
 
 int64_t StepsPerEpoch(const TrainOptions& options, int64_t examples) {
-  return examples / options.batch;
+  const bool short_batch = examples % options.batch != 0 && !options.drop_last;
+  return examples / options.batch + (short_batch ? 1 : 0);
 }
 
 int64_t PlannedSteps(const TrainOptions& options, int64_t examples) {

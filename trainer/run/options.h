@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "core/onnx_io/model.h"
-#include "trainer/report/report.h"
 #include "trainer/run/evaluate.h"
 
 namespace onward {
@@ -21,11 +20,26 @@ inline constexpr char kMetaIndex[] = "onward.data_index";
 inline constexpr char kMetaDataSeed[] = "onward.data_seed";
 inline constexpr char kMetaBatch[] = "onward.batch";
 inline constexpr char kMetaShuffle[] = "onward.shuffle";  // 0: examples in their order
+// 1: the short batch at the end of an epoch is left out, as it is where nothing is said.
+inline constexpr char kMetaDropLast[] = "onward.drop_last";
+inline constexpr char kMetaSkipped[] = "onward.skipped_steps";  // their numbers were not finite
+// What the model and the data of a run are known by (fingerprint.h).
+inline constexpr char kMetaModelPrint[] = "onward.model_fingerprint";
+inline constexpr char kMetaDataPrint[] = "onward.data_fingerprint";
+// Of a file with the best evaluation: which figure that is, and its value.
+inline constexpr char kMetaBest[] = "onward.best";
 // 1: the evaluation that this step asks for is still to be done.
 inline constexpr char kMetaEvaluationDue[] = "onward.evaluation_due";
 
 // The whole number that the metadata hold; `otherwise` where they hold none.
 int64_t MetadataInt(const Model& model, const char* key, int64_t otherwise = 0);
+
+// What happens where a step has numbers that are not finite.
+enum class OnNan {
+  kStop,  // the run ends with an error, its file holds the last good state
+  kSkip,  // the batch is left out
+  kBack,  // to the last checkpoint, with half the rate (the model has a factor: rate.h)
+};
 
 struct TrainOptions {
   std::string output;  // where checkpoints go
@@ -35,17 +49,24 @@ struct TrainOptions {
   int64_t batch = 64;
   uint64_t seed = 0;
   bool shuffle = true;
+  bool drop_last = false;  // leave out the short batch at the end of an epoch
   // A checkpoint is written after every epoch (unless the last one was so recent that
   // writing would take more than a twentieth of the time), after so many steps where that
   // is above 0, and where this many seconds have passed without one.
   int64_t save_every = 0;
   double save_seconds = 600;
+  int64_t keep = 0;        // that many of the last checkpoints stay, each under a name of its own
   int64_t eval_every = 0;  // steps between evaluations; 0: after each epoch
   // What evaluations are compared by; by default the loss, or the accuracy where the schedule
   // looks for a maximum.
   std::optional<Metric> metric;
-  bool resumed = false;                 // goes on where the model's metadata say it stopped
-  std::vector<ReportSetting> settings;  // RunFacts
+  std::string best;       // where the checkpoint with the best evaluation goes; empty: nowhere
+  int64_t patience = 0;   // evaluations in a row that are no better end the run; 0: none do
+  double time_limit = 0;  // seconds after which no step begins; 0: none
+  OnNan on_nan = OnNan::kStop;
+  std::string model_fingerprint;  // of the file that training began with; empty: as stored
+  bool resumed = false;           // goes on where the model's metadata say it stopped
+  bool check_all_data = false;    // before the first step, however much there is
 };
 
 // How many batches an epoch over so many examples has, and how many steps the run.

@@ -6,8 +6,10 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/status.h"
 #include "trainer/run/class_labels.h"
+#include "trainer/run/data_check.h"
+#include "trainer/run/facts.h"
+#include "trainer/run/fingerprint.h"
 #include "trainer/run/label_feeding.h"
-#include "training_info/lower.h"
 
 namespace onward {
 namespace {
@@ -37,22 +39,39 @@ class Preparer {
       for (std::string& note : source->notes()) p_.facts.notes.push_back(std::move(note));
     }
     FindLosses(*data);
+    ONWARD_RETURN_IF_ERROR(CheckFingerprint(*data));
     const std::string label = LabelInput();
     ONWARD_ASSIGN_OR_RETURN(p_.feeding, FeedingFor(data, model_->StepInputs(-1, p_.wanted), label,
                                                    {p_.judging}, lowered()));
     ONWARD_RETURN_IF_ERROR(AlignLabels(&data));
-    ONWARD_RETURN_IF_ERROR(OpenSource(data));
+    p_.facts.class_names = p_.classes;
+    p_.data = std::move(data);
+    ONWARD_RETURN_IF_ERROR(OpenSource());
+    const std::string evaluated =
+        eval == nullptr ? "none" : absl::StrCat(eval->source(), ": ", Describe(*eval));
     if (eval != nullptr) {
       ONWARD_RETURN_IF_ERROR(PrepareEvaluation(std::move(eval), wrong_examples));
     }
     ONWARD_RETURN_IF_ERROR(PrepareWatch());
-    GatherFacts(*data);
+    ONWARD_RETURN_IF_ERROR(CheckData());
+    ONWARD_RETURN_IF_ERROR(GatherFacts(model_, options_, evaluated, &p_));
     return std::move(p_);
   }
 
  private:
   const Model& file() const { return model_->model(); }
   const Graph& lowered() const { return model_->lowered(0); }
+
+  absl::Status CheckFingerprint(const Dataset& data) {
+    ONWARD_ASSIGN_OR_RETURN(p_.data_fingerprint, DataFingerprint(data));
+    const std::string stored = options_.resumed ? file().Metadata(kMetaDataPrint) : "";
+    if (!stored.empty() && stored != p_.data_fingerprint) {
+      p_.facts.warnings.push_back(absl::StrCat(data.source(), " is not the data that '",
+                                               file().path(),
+                                               "' was trained on so far; the run goes on with it"));
+    }
+    return absl::OkStatus();
+  }
 
   void FindLosses(const Dataset& data) {
     if (std::optional<LossParts> stored = StoredLosses(file())) {
@@ -131,9 +150,13 @@ class Preparer {
     return absl::OkStatus();
   }
 
-  absl::Status OpenSource(std::shared_ptr<const Dataset> data) {
-    const BatchOptions batches{options_.batch, options_.shuffle, options_.seed, true};
-    ONWARD_ASSIGN_OR_RETURN(BatchSource source, BatchSource::Create(std::move(data), batches));
+  absl::Status OpenSource() {
+    BatchOptions batches;
+    batches.batch_size = options_.batch;
+    batches.shuffle = options_.shuffle;
+    batches.seed = options_.seed;
+    batches.drop_last = options_.drop_last;
+    ONWARD_ASSIGN_OR_RETURN(BatchSource source, BatchSource::Create(p_.data, batches));
     p_.source.emplace(std::move(source));
     if (!options_.resumed) return absl::OkStatus();
     p_.facts.first_step = MetadataInt(file(), kMetaSteps);
@@ -156,6 +179,30 @@ class Preparer {
     return absl::OkStatus();
   }
 
+  // Numbers that cannot be learned from, with where they are.
+  absl::Status CheckData() {
+    std::vector<LabelRange> ranges;
+    // Somebody's own loss may look for NaN in labels; other nodes of the algorithm do it to check
+    // themselves.
+    bool takes_nan = HandlesNan(model_->spec().inference);
+    for (const LossPart& part : p_.losses.parts) {
+      if (!part.term.file.empty()) takes_nan |= HandlesNan(lowered());
+      const Judging judging = JudgingOf(part, lowered());
+      if (judging.by != JudgedBy::kClasses || judging.scoring.binary) continue;
+      ranges.push_back({judging.label, part.term.outputs[0],
+                        OutputClasses(lowered().TypeOf(judging.output), judging.scoring),
+                        judging.ignored});
+    }
+    const absl::Status status =
+        onward::CheckData(*p_.data, *p_.feeding, ranges, {options_.check_all_data, !takes_nan});
+    // Who skips such batches knows of them.
+    if (status.code() != absl::StatusCode::kOutOfRange || options_.on_nan != OnNan::kSkip) {
+      return status;
+    }
+    p_.facts.warnings.emplace_back(status.message());
+    return absl::OkStatus();
+  }
+
   // What evaluations decide.
   absl::Status PrepareWatch() {
     const absl::StatusOr<RateRecipe> rate = StoredRate(file());
@@ -165,11 +212,19 @@ class Preparer {
     if (p_.evaluator != nullptr) {
       ONWARD_RETURN_IF_ERROR(p_.evaluator->CheckMeasures(p_.metric));
     }
-    if (!reduces) return absl::OkStatus();
-    if (p_.evaluator == nullptr) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("schedule '", kReduceOnPlateau, "' goes by evaluations: give --eval"));
+    if (options_.patience > 0) {
+      p_.patience.emplace(options_.patience, HigherIsBetter(p_.metric));
+      const std::string state = options_.resumed ? file().Metadata(kMetaPatience) : "";
+      if (!state.empty()) ONWARD_RETURN_IF_ERROR(p_.patience->Resume(state));
     }
+    const std::string asks = reduces ? absl::StrCat("schedule '", kReduceOnPlateau, "'")
+                             : options_.patience > 0  ? "--patience"
+                             : !options_.best.empty() ? "--best"
+                                                      : "";
+    if (!asks.empty() && p_.evaluator == nullptr) {
+      return absl::InvalidArgumentError(absl::StrCat(asks, " goes by evaluations: give --eval"));
+    }
+    if (!reduces) return absl::OkStatus();
     if (HigherIsBetter(p_.metric) != seeks_maximum) {
       return absl::InvalidArgumentError(absl::StrCat(
           "schedule '", kReduceOnPlateau, "' with mode=", seeks_maximum ? "max" : "min",
@@ -184,18 +239,6 @@ class Preparer {
     p_.plateau.emplace(rate->schedule, rate->optimizer.lr());
     const std::string state = options_.resumed ? file().Metadata(kMetaPlateau) : "";
     return state.empty() ? absl::OkStatus() : p_.plateau->Resume(state);
-  }
-
-  void GatherFacts(const Dataset& data) {
-    RunFacts& facts = p_.facts;
-    facts.model = file().path();
-    facts.output = options_.output;
-    facts.resumed = options_.resumed;
-    facts.steps_per_epoch = p_.source->batches_per_epoch();
-    facts.total_steps = PlannedSteps(options_, data.size());
-    facts.batch = options_.batch;
-    facts.examples = data.size();
-    facts.settings = options_.settings;
   }
 
   TrainingModel* model_;

@@ -22,20 +22,24 @@
 namespace onward {
 
 struct PreparedRun {
-  LossParts losses;                  // as the step computes them; maybe no parts
-  Judging judging;                   // of the main output
-  std::vector<std::string> wanted;   // outputs of the step that are looked at
-  std::vector<std::string> classes;  // what the file calls its classes; none: nothing
+  std::shared_ptr<const Dataset> data;  // labels are numbers of the model's outputs
+  LossParts losses;                     // as the step computes them; maybe no parts
+  Judging judging;                      // of the main output
+  std::vector<std::string> wanted;      // outputs of the step that are looked at
+  std::vector<std::string> classes;     // what the file calls its classes; none: nothing
   int64_t data_classes = 0;
   std::optional<BatchSource> source;  // where the run goes on
   std::optional<Feeding> feeding;
   std::unique_ptr<Evaluator> evaluator;  // null: there is nothing to evaluate on
   Metric metric = Metric::kLoss;         // by which evaluations are compared
   std::optional<Plateau> plateau;        // where the schedule asks for it
+  std::optional<Patience> patience;      // where the options do
+  std::string data_fingerprint;
   RunFacts facts;
 };
 
-// `eval` may be null; evaluations keep so many wrong answers.
+// Everything that can be checked beforehand is. `eval` may be null; evaluations keep so many
+// wrong answers.
 absl::StatusOr<PreparedRun> PrepareRun(TrainingModel* model, std::shared_ptr<const Dataset> data,
                                        std::shared_ptr<const Dataset> eval, int wrong_examples,
                                        const TrainOptions& options);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/run/watch.h"
 
+#include <cmath>
 #include <limits>
 
 #include "absl/strings/numbers.h"
@@ -56,6 +57,33 @@ bool Plateau::Observe(double value, double* factor) {
   if (!(rate - base_rate_ * reduced > OptionOf(schedule_, "eps"))) return false;
   *factor = reduced;
   return true;
+}
+
+absl::Status Patience::Resume(const std::string& state) {
+  const std::vector<std::string> parts = absl::StrSplit(state, ' ');
+  double best = 0;
+  if (parts.size() != 2 || !absl::SimpleAtod(parts[0], &best) ||
+      !absl::SimpleAtoi(parts[1], &worse_)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("metadata ", kMetaPatience, " is '", state, "', expected BEST WORSE"));
+  }
+  best_ = best;
+  return absl::OkStatus();
+}
+
+std::string Patience::State() const {
+  return best_.has_value() ? absl::StrCat(ExactText(*best_), " ", worse_) : "";
+}
+
+bool Patience::Observe(double value) {
+  const bool better = !best_.has_value() || (higher_is_better_ ? value > *best_ : value < *best_);
+  if (better && !std::isnan(value)) {
+    best_ = value;
+    worse_ = 0;
+  } else {
+    ++worse_;
+  }
+  return worse_ >= limit_;
 }
 
 }  // namespace onward

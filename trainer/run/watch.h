@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What evaluations decide: whether the rate is reduced.
+// What evaluations decide: whether the rate is reduced, and whether the run goes on.
 #ifndef ONWARD_TRAINER_RUN_WATCH_H_
 #define ONWARD_TRAINER_RUN_WATCH_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -13,6 +14,7 @@ namespace onward {
 
 // Metadata: the best value so far, and what else it takes to go on.
 inline constexpr char kMetaPlateau[] = "onward.plateau";
+inline constexpr char kMetaPatience[] = "onward.patience";
 
 // Reduces a rate where evaluations stop becoming better, exactly as PyTorch's ReduceLROnPlateau:
 // its options, and the rate is base_rate times a factor.
@@ -39,6 +41,25 @@ class Plateau {
   double base_rate_;
   double best_;
   int64_t bad_ = 0, cooldown_ = 0;
+};
+
+// Ends a run after so many evaluations in a row that are no better than the best before.
+class Patience {
+ public:
+  Patience(int64_t limit, bool higher_is_better)
+      : limit_(limit), higher_is_better_(higher_is_better) {}
+
+  absl::Status Resume(const std::string& state);
+  std::string State() const;
+
+  // After an evaluation. Whether the run shall end.
+  bool Observe(double value);
+
+ private:
+  int64_t limit_;
+  bool higher_is_better_;
+  std::optional<double> best_;
+  int64_t worse_ = 0;
 };
 
 }  // namespace onward

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// The model that `onward train` trains: a file that says how, or one that is told by flags.
+#ifndef ONWARD_CLI_TRAINABLE_H_
+#define ONWARD_CLI_TRAINABLE_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "cli/args.h"
+#include "core/onnx_io/model.h"
+#include "data/dataset.h"
+#include "environment/environment.h"
+#include "trainer/run/options.h"
+
+namespace onward {
+
+// Metadata: the flags that made a file trainable, as a JSON list ["--loss=mse"]. A run that is
+// resumed with the same command finds them again.
+inline constexpr char kMetaFlags[] = "onward.train_flags";
+
+// Makes an inference model trainable. Of a trainable one the flags may change the rate; others
+// that it was not made with are errors. `run` gets the batch size that the model fixes; `notes`
+// what the user should know.
+absl::StatusOr<Model> TrainableModel(const Args& args, const Dataset& data, Model model,
+                                     const Environment& environment, TrainOptions* run,
+                                     std::vector<std::string>* notes);
+
+}  // namespace onward
+
+#endif  // ONWARD_CLI_TRAINABLE_H_

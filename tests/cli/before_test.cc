@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+// Before the first step everything is checked and said.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "core/onnx_io/model.h"
+#include "data/arrays/npy.h"
+#include "tests/support/classified.h"
+#include "tests/support/command.h"
+#include "tests/support/npz.h"
+#include "tests/support/paths.h"
+#include "tests/support/scratch.h"
+#include "tests/support/text_model.h"
+
+namespace onward {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+namespace fs = std::filesystem;
+
+class BeforeTheFirstStep : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    Write("m.onnx", LinearClassifier(2, 2));
+    scratch_.Write("d.csv", ClassifiedCsv({"cat", "dog"}, 50));
+  }
+  void Write(const std::string& name, const std::string& text) {
+    ASSERT_TRUE(WriteModel(TextModel(text), Path(name)).ok());
+  }
+  std::string Path(const std::string& name) const { return scratch_.Path(name); }
+  std::string Csv(const std::string& name) const {
+    return " --data 'csv:" + Path(name) + "?label=label' ";
+  }
+  CommandResult Train(const std::string& model, const std::string& flags) const {
+    return RunOnward(BuiltProgram(), "train " + Path(model) + " " + flags);
+  }
+  void ExpectRefused(const std::string& model, const std::string& flags,
+                     const std::string& message) const {
+    const CommandResult r = Train(model, flags + " -o " + Path("none.onnx"));
+    EXPECT_EQ(r.exit_code, 2) << flags;
+    EXPECT_THAT(r.errors, HasSubstr(message)) << flags;
+    EXPECT_FALSE(fs::exists(Path("none.onnx"))) << flags;
+  }
+
+  Scratch scratch_;
+};
+
+TEST_F(BeforeTheFirstStep, ADryRunSaysAllAndWritesNothing) {
+  const CommandResult r =
+      Train("m.onnx", Csv("d.csv") +
+                          "--dry-run --batch 16 --epochs 3 "
+                          "--optimizer adamw:lr=0.01 --schedule cosine:warmup=2");
+  ASSERT_EQ(r.exit_code, 0) << r.errors;
+  EXPECT_THAT(
+      r.output,
+      AllOf(HasSubstr("loss        cross_entropy@y (labels 'label')"),
+            HasSubstr("adamw: lr 0.01, beta1 0.9, beta2 0.999, eps 1e-08, weight_decay 0.01"),
+            HasSubstr("schedule    cosine:total=12,warmup=2"), HasSubstr("classes     2: cat, dog"),
+            HasSubstr("weights     1 tensor trained (4 numbers)"),
+            HasSubstr("steps       12; an epoch has 4 of 16 examples, the last of 2")));
+  EXPECT_THAT(r.output, AllOf(HasSubstr("memory      about "), HasSubstr("time        about ")));
+  const CommandResult json =
+      Train("m.onnx", Csv("d.csv") + "--dry-run --json --train w --batch 16 -o " + Path("o.onnx"));
+  EXPECT_THAT(json.output, AllOf(HasSubstr("\"steps\":4,"), HasSubstr("\"trained_numbers\":4,"),
+                                 HasSubstr("\"memory_bytes\":"), HasSubstr("\"step_seconds\":")));
+  EXPECT_FALSE(fs::exists(Path("o.onnx")));
+}
+
+TEST_F(BeforeTheFirstStep, ARunSaysTheSame) {
+  const CommandResult r = Train("m.onnx", Csv("d.csv") + "-o " + Path("t.onnx"));
+  EXPECT_THAT(r.errors, AllOf(HasSubstr("optimizer   adamw: lr 0.001"),
+                              HasSubstr("memory      about "), HasSubstr("2: cat, dog")));
+  const CommandResult quiet = Train("m.onnx", Csv("d.csv") + "--quiet -o " + Path("q.onnx"));
+  EXPECT_EQ(quiet.errors, "");
+}
+
+TEST_F(BeforeTheFirstStep, FlagsThatContradictEachOther) {
+  const std::string data = Csv("d.csv");
+  for (const auto& [flags, message] : std::vector<std::pair<std::string, std::string>>{
+           {"--steps 3 --epochs 2", "--steps and --epochs both say when the run ends"},
+           {"--resume --overwrite", "choose one"},
+           {"--lr 0.1 --optimizer sgd:lr=0.2", "both give the learning rate"},
+           {"--eval-every 3", "--eval-every goes by evaluations: give --eval"},
+           {"--patience 3", "--patience goes by evaluations"},
+           {"--best b.onnx", "--best goes by evaluations"},
+           {"--metric accuracy", "--metric goes by evaluations"}}) {
+    ExpectRefused("m.onnx", data + flags, message);
+  }
+  ASSERT_EQ(Train("m.onnx", data + "--steps 1 -o " + Path("t.onnx")).exit_code, 0);
+  ExpectRefused("t.onnx", data + "--head 3", "--head=3: '" + Path("t.onnx"));
+}
+
+TEST_F(BeforeTheFirstStep, ClassesAgainstOutputs) {
+  scratch_.Write("three.csv",
+                 "x0,x1,label\n1,2,airplane\n2,1,dog\n3,3,truck\n1,1,truck\n2,2,dog\n");
+  ExpectRefused("m.onnx", Csv("three.csv"),
+                "3 classes (airplane, dog, truck), the model has 2: --head 3");
+  const CommandResult head = Train("m.onnx", Csv("three.csv") + "--head 3 -o " + Path("h.onnx"));
+  EXPECT_EQ(head.exit_code, 0) << head.errors;
+}
+
+TEST_F(BeforeTheFirstStep, ShapesWithTheirRemedy) {
+  scratch_.Write("wide.csv", ClassifiedCsv({"a", "b", "c"}, 9));
+  ExpectRefused("m.onnx", Csv("wide.csv"),
+                "the table has 3 columns beside the label, the model takes 2: leave some out with "
+                "?drop=NAME,NAME");
+  scratch_.Write("narrow.csv", "x0,label\n1,a\n2,b\n");
+  ExpectRefused("m.onnx", Csv("narrow.csv"), "is it the table the model is for?");
+  Write("picture.onnx", absl::StrCat("g (float[N, 3, 4, 6] x) => (float[N, 2] y) <float[72, 2] w "
+                                     "= {",
+                                     absl::StrJoin(std::vector<int>(144, 0), ", "),
+                                     "}> { f = Flatten(x) y = MatMul(f, w) }"));
+  const auto pictures = [&](const Shape& shape) {
+    Tensor x = Tensor::Zeros(DType::kFloat, shape), y = Tensor::Zeros(DType::kInt64, {shape[0]});
+    EXPECT_TRUE(WriteNpy(Path("px.npy"), x).ok());
+    EXPECT_TRUE(WriteNpy(Path("py.npy"), y).ok());
+    return " --data npy:" + Path("px.npy") + "," + Path("py.npy");
+  };
+  ExpectRefused("picture.onnx", pictures({2, 3, 8, 8}), "?size=4x6");
+  ExpectRefused("picture.onnx", pictures({2, 8, 8, 1}), "?size=4x6&channels=3");
+}
+
+TEST_F(BeforeTheFirstStep, BadNumbersWithTheirRow) {
+  Tensor x = Tensor::Zeros(DType::kFloat, {3, 2});
+  x.data<float>()[3] = std::nanf("");
+  WriteNpz(Path("nan.npz"), {{"x", x}, {"y", Int64s({0, 1, 0})}});
+  const std::string data = " --data npz:" + Path("nan.npz") + " ";
+  ExpectRefused("m.onnx", data, "'x' of example 1 of " + Path("nan.npz") + " is nan");
+  const CommandResult skipped =
+      Train("m.onnx", data + "--on-nan skip --batch 1 --no-shuffle -o " + Path("s.onnx"));
+  EXPECT_EQ(skipped.exit_code, 0) << skipped.errors;
+  EXPECT_THAT(skipped.errors, HasSubstr("warning: 1 steps were skipped"));
+  // A model that looks for NaN means to take it.
+  Write("fills.onnx",
+        "g (float[N, 2] x) => (float[N, 2] y) <float[2, 2] w = {0, 0, 0, 0}, float zero = {0}> "
+        "{ n = IsNaN(x) f = Where(n, zero, x) y = MatMul(f, w) }");
+  const CommandResult filled = Train("fills.onnx", data + "-o " + Path("f.onnx"));
+  EXPECT_EQ(filled.exit_code, 0) << filled.errors;
+}
+
+TEST_F(BeforeTheFirstStep, WhatTrainsAndWhatIsFrozen) {
+  Write("two.onnx",
+        "g (float[N, 2] x) => (float[N, 2] y) <float[2, 3] w = {1, 2, 3, 4, 5, 6}, "
+        "float[3, 2] v = {1, 2, 3, 4, 5, 6}> { h = MatMul(x, w) y = MatMul(h, v) }");
+  EXPECT_THAT(Train("two.onnx", Csv("d.csv") + "--dry-run --train v").output,
+              HasSubstr("weights     1 tensor trained (6 numbers): v; 1 frozen (6 numbers)"));
+}
+
+// A constant inside says how many examples a step takes.
+TEST_F(BeforeTheFirstStep, AModelForWholeBatches) {
+  Write("whole.onnx",
+        absl::StrCat("g (float[N, 2] x) => (float[N, 2] y) <float[2, 2] w = {0, 0, 0, 0}, "
+                     "float[16, 2] c = {",
+                     absl::StrJoin(std::vector<int>(32, 1), ", "),
+                     "}> { h = MatMul(x, w) y = Mul(h, c) }"));
+  const std::string flags = Csv("d.csv") + "--batch 16 --train w ";
+  ExpectRefused("whole.onnx", flags,
+                "the last batch of an epoch has 2 examples, which --drop-last leaves out");
+  const CommandResult r = Train("whole.onnx", flags + "--drop-last -o " + Path("w.onnx"));
+  EXPECT_EQ(r.exit_code, 0) << r.errors;
+}
+
+// Of the second of two outputs with classes.
+TEST_F(BeforeTheFirstStep, LabelsInRange) {
+  Write("two.onnx",
+        "g (float[N, 2] x) => (float[N, 2] y, float[N, 3] z) <float[2, 2] w = {0, 0, 0, 0}, "
+        "float[2, 3] v = {0, 0, 0, 0, 0, 0}> { y = MatMul(x, w) z = MatMul(x, v) }");
+  Tensor x = Tensor::Zeros(DType::kFloat, {4, 2});
+  WriteNpz(Path("d.npz"),
+           {{"x", x}, {"label", Int64s({0, 1, 0, 1})}, {"label_z", Int64s({0, 1, 3, 2})}});
+  ExpectRefused(
+      "two.onnx", "--data npz:" + Path("d.npz") + " --loss cross_entropy@y --loss cross_entropy@z",
+      "'label_z' of example 2 of " + Path("d.npz") + " is 3, but output 'z' has 3 classes, 0 to 2");
+}
+
+}  // namespace
+}  // namespace onward
