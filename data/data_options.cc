@@ -234,6 +234,7 @@ absl::Status SetOption(const DataKind& kind, const std::string& name, const std:
     return absl::OkStatus();
   }
   if (IsTableOption(name)) return SetTableOption(name, value, &o->table);
+  if (IsTextOption(name)) return SetTextOption(name, value, &o->text);
   return SetChoice(name, value, o);
 }
 
@@ -293,6 +294,8 @@ absl::Status UnknownKind(const std::string& kind, absl::string_view path_and_kin
     hint = absl::StrCat("; did you mean csv:", path, "?label=COLUMN");
   } else if (absl::EndsWith(name, ".jsonl")) {
     hint = absl::StrCat("; did you mean jsonl:", path, "?label=KEY");
+  } else if (absl::EndsWith(name, ".txt")) {
+    hint = absl::StrCat("; did you mean text:", path);
   } else if (absl::EndsWith(name, ".npz")) {
     hint = absl::StrCat("; did you mean npz:", path);
   } else if (IsFolder(path)) {

@@ -14,6 +14,7 @@
 #include "data/dataset.h"
 #include "data/pictures/picture_options.h"
 #include "data/tables/table_options.h"
+#include "data/text/text_options.h"
 
 namespace onward {
 
@@ -32,6 +33,7 @@ struct DataOptions {
   Task task = Task::kAuto;
   std::optional<std::string> label;
   TableOptions table;
+  TextOptions text;
   PictureOptions pictures;
   TrainingHints hints;
   // split=0.8: the share that is for training, and which of both parts this is.

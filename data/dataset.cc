@@ -19,6 +19,7 @@
 #include "data/readers.h"
 #include "data/split.h"
 #include "data/tables/read_table.h"
+#include "data/text/read_text.h"
 
 namespace onward {
 namespace {
@@ -118,7 +119,13 @@ std::optional<TableFile> TableFileOf(const std::string& kind) {
 }
 
 absl::StatusOr<std::unique_ptr<Dataset>> Open(DataSpec spec, const DataContext& context) {
+  if (spec.kind == "text") return OpenTextFile(spec.path, spec.options, context);
   const std::optional<TableFile> table = TableFileOf(spec.kind);
+  const TextOptions& text = spec.options.text;
+  const bool known_text = context.preparation != nullptr && context.preparation->text;
+  if (table && (known_text || text.tokens || !text.column.empty() || !text.vocabulary.empty())) {
+    return OpenTextTable(spec.path, *table, spec.options, context);
+  }
   LoadedData data;
   if (table) {
     ONWARD_ASSIGN_OR_RETURN(data, ReadTable(spec.path, *table, spec.options, context));

@@ -60,6 +60,15 @@ constexpr OptionHelp kTables[] = {
     {"header", "header=0", "whether the first row of a csv file has names (found out)"},
 };
 
+constexpr OptionHelp kTexts[] = {
+    {"tokens", "tokens=chars", "bytes (the default), chars or wordpiece"},
+    {"vocab", "vocab=vocab.txt", "the word pieces, one per line"},
+    {"length", "length=128", "tokens of an example, at most"},
+    {"stride", "stride=64", "tokens from one example to the next (text)"},
+    {"lines", "lines=1", "an example for each line, padded to the longest (text)"},
+    {"column", "column=NAME", "the column that holds text (csv, jsonl)"},
+};
+
 }  // namespace
 
 const std::vector<DataKind>& DataKinds() {
@@ -70,12 +79,16 @@ const std::vector<DataKind>& DataKinds() {
        "csv:FILE?label=COLUMN",
        "a table, plain or .gz; COLUMN is a name or a number (-1: last)",
        {"label", "drop", "missing", "standardise", "text", "text_columns", "max_categories", "rare",
-        "header"}},
+        "header", "tokens", "vocab", "length", "column"}},
       {"jsonl",
        "jsonl:FILE?label=KEY",
        "a table of JSON objects, one per line, plain or .gz",
-       {"label", "drop", "missing", "standardise", "text", "text_columns", "max_categories",
-        "rare"}},
+       {"label", "drop", "missing", "standardise", "text", "text_columns", "max_categories", "rare",
+        "tokens", "vocab", "length", "column"}},
+      {"text",
+       "text:FILE?length=N",
+       "a text for language models: tokens and the ones that follow them",
+       {"tokens", "vocab", "length", "stride", "lines"}},
       {"npz", "npz:FILE", "NumPy arrays named like the model's inputs", {"label", "split"}},
       {"npy", "npy:X.npy,Y.npy", "two NumPy arrays: inputs and labels", {}},
       {"images",
@@ -112,6 +125,8 @@ std::string DataSpecHelp() {
   for (const OptionHelp& o : kSomewhere) line(o);
   absl::StrAppend(&out, "For tables (csv, jsonl):\n");
   for (const OptionHelp& o : kTables) line(o);
+  absl::StrAppend(&out, "For text (text, or a column of csv and jsonl):\n");
+  for (const OptionHelp& o : kTexts) line(o);
   absl::StrAppend(&out, "For pictures of every kind:\n");
   for (const OptionHelp& o : kPictures) {
     line(o);
