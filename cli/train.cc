@@ -11,6 +11,7 @@
 #include "cli/author_flags.h"
 #include "cli/commands.h"
 #include "cli/compute_flags.h"
+#include "cli/open_data.h"
 #include "cli/write_checked.h"
 #include "core/base/parallel.h"
 #include "core/base/status.h"
@@ -65,7 +66,8 @@ void InferClassAxes(const Graph& graph, const Dataset& data, AuthorOptions* opti
 
 // A trainable model: the file's own, or made so with the flags.
 absl::StatusOr<Model> TrainableModel(const Args& args, const Dataset& data, const TrainOptions& run,
-                                     Model model, const Environment& environment) {
+                                     const std::optional<MadeTraining>& made, Model model,
+                                     const Environment& environment) {
   if (model.has_training()) return model;
   AuthorOptions options;
   ONWARD_ASSIGN_OR_RETURN(Graph graph, InferenceGraph(model));
@@ -79,6 +81,7 @@ absl::StatusOr<Model> TrainableModel(const Args& args, const Dataset& data, cons
     options.loss.options.emplace("soft_labels", "1");
   }
   ONWARD_RETURN_IF_ERROR(ReadAuthorFlags(args, &options));
+  if (made) ONWARD_RETURN_IF_ERROR(UseUsualTraining(args, *made, &options));
   std::vector<std::string> notes;
   InferClassAxes(graph, data, &options, &notes);
   options.seed = static_cast<uint64_t>(args.Int("seed"));
@@ -134,13 +137,17 @@ void NoteUnusedFlags(const Args& args, const Model& model) {
 }
 
 std::vector<ReportSetting> Settings(const Args& args, const Dataset& data,
+                                    const std::optional<MadeTraining>& made,
                                     const TrainOptions& options) {
+  const auto usual = [&](const char* flag, std::string MadeTraining::*made_for_data) {
+    return made && !args.Has(flag) ? *made.*made_for_data : args.String(flag);
+  };
   return {{"Model", args.Argument("MODEL")},
           {"Data", absl::StrCat(args.String("data"), " (", Describe(data), ")")},
           {"Evaluation", args.Has("eval") ? args.String("eval") : "none"},
           {"Loss", args.Has("loss") ? args.String("loss") : "as the file says, or from the labels"},
-          {"Optimizer", args.String("optimizer")},
-          {"Schedule", args.String("schedule")},
+          {"Optimizer", usual("optimizer", &MadeTraining::optimizer)},
+          {"Schedule", usual("schedule", &MadeTraining::schedule)},
           {"Batch", absl::StrCat(options.batch)},
           {"Seed", absl::StrCat(options.seed)},
           {"Threads", absl::StrCat(Threads())}};
@@ -193,11 +200,14 @@ void AddListeners(const Args& args, Listeners* listeners) {
 }
 
 // The command that goes on where this one was stopped.
-std::string ResumeCommand(const Args& args) {
+std::string ResumeCommand(const Args& args, const std::optional<MadeTraining>& made) {
   std::string line = absl::StrCat("onward train ", args.Argument("MODEL"));
   for (const char* flag :
        {"data", "eval", "steps", "epochs", "eval-every", "save-every", "report", "log"}) {
     if (args.Has(flag)) absl::StrAppend(&line, " --", flag, " '", args.String(flag), "'");
+  }
+  if (made && !args.Has("epochs") && !args.Has("steps")) {
+    absl::StrAppend(&line, " --epochs ", made->epochs);
   }
   if (args.Has("external-data")) absl::StrAppend(&line, " --external-data");
   return absl::StrCat(line, " --resume -o ", args.String("output"));
@@ -234,26 +244,20 @@ absl::StatusOr<int> RunTrain(const Args& args, const Environment& environment) {
   OutliveReaders();
   const std::string output = args.String("output");
   const bool resume = args.Has("resume");
-  ONWARD_ASSIGN_OR_RETURN(std::shared_ptr<const Dataset> data,
-                          ParseDataSpec(args.String("data"), Split::kTrain));
-  std::shared_ptr<const Dataset> eval;
-  if (args.Has("eval")) {
-    ONWARD_ASSIGN_OR_RETURN(eval, ParseDataSpec(args.String("eval"), Split::kTest));
-  } else if (IsSplitSpec(args.String("data"))) {
-    ONWARD_ASSIGN_OR_RETURN(eval, ParseDataSpec(args.String("data"), Split::kTest));
-  }
-  ONWARD_ASSIGN_OR_RETURN(Model model, ReadModel(resume ? output : args.Argument("MODEL")));
+  ONWARD_ASSIGN_OR_RETURN(TrainingInputs inputs, OpenForTraining(args, environment));
+  auto [model, data, eval, made] = std::move(inputs);
   TrainOptions options;
   options.output = output;
   options.write = ReadWriteFlags(args);
   options.resumed = resume;
   options.steps = args.Has("steps") ? args.Int("steps") : 0;
-  options.epochs = args.Int("epochs");
+  options.epochs = made ? made->epochs : args.Int("epochs");
   options.save_every = args.Has("save-every") ? args.Int("save-every") : 0;
   options.eval_every = args.Has("eval-every") ? args.Int("eval-every") : 0;
   options.metric = ReadMetric(args);
   options.batch = args.Has("batch") || !resume ? args.Int("batch")
                                                : MetadataInt(model, kMetaBatch, args.Int("batch"));
+  if (made) options.batch = made->batch;
   options.seed = args.Has("seed") || !resume
                      ? static_cast<uint64_t>(args.Int("seed"))
                      : static_cast<uint64_t>(MetadataInt(model, kMetaDataSeed, 0));
@@ -274,14 +278,14 @@ absl::StatusOr<int> RunTrain(const Args& args, const Environment& environment) {
                                                    "' began; leave --no-shuffle out"));
   }
   if (model.has_training() && !args.Has("quiet")) NoteUnusedFlags(args, model);
-  ONWARD_ASSIGN_OR_RETURN(model,
-                          TrainableModel(args, *data, options, std::move(model), environment));
+  ONWARD_ASSIGN_OR_RETURN(
+      model, TrainableModel(args, *data, options, made, std::move(model), environment));
   ONWARD_ASSIGN_OR_RETURN(std::unique_ptr<TrainingModel> training,
                           TrainingModel::Create(std::move(model), environment));
   ONWARD_RETURN_IF_ERROR(FitBatch(args, *training, &options));
   if (!resume) training->set_random({options.seed, 0});
   if (args.Has("initialize")) ONWARD_RETURN_IF_ERROR(training->Initialize());
-  options.settings = Settings(args, *data, options);
+  options.settings = Settings(args, *data, made, options);
   Listeners listeners;
   AddListeners(args, &listeners);
   ONWARD_ASSIGN_OR_RETURN(TrainResult result,
@@ -293,7 +297,7 @@ absl::StatusOr<int> RunTrain(const Args& args, const Environment& environment) {
   PrintResult(args, result);
   if (result.interrupted) {
     std::cerr << "stopped at step " << result.steps << "; everything is saved. Continue with:\n  "
-              << ResumeCommand(args) << "\n";
+              << ResumeCommand(args, made) << "\n";
     return 1;
   }
   return 0;
@@ -336,7 +340,9 @@ Command TrainCommand() {
   return Computing(
       {.name = "train",
        .summary = "fine-tunes a model; an inference-only model is made trainable first",
-       .arguments = {{"MODEL", "an .onnx file"}},
+       .arguments = {{"MODEL",
+                      "an .onnx file, or the kind of a new one (mlp, gpt: see `onward new "
+                      "--help`)"}},
        .flags = std::move(flags),
        .example =
            "onward train model.onnx --data mnist:DIR --eval mnist:DIR -o trained.onnx --epochs "
