@@ -17,6 +17,8 @@ Command MakeTrainableCommand();
 Command StepCommand();
 Command TrainCommand();
 Command EvalCommand();
+Command PredictCommand();
+Command NewCommand();
 Command ExportCommand();
 Command GradientCommand();
 Command CompareCommand();

@@ -7,6 +7,7 @@
 #include "absl/strings/str_format.h"
 #include "cli/commands.h"
 #include "cli/compute_flags.h"
+#include "cli/open_data.h"
 #include "core/base/status.h"
 #include "trainer/report/jsonl.h"
 #include "trainer/report/part_figures.h"
@@ -108,7 +109,7 @@ absl::StatusOr<int> RunEval(const Args& args, const Environment& environment) {
   WatchInterrupts();
   ONWARD_ASSIGN_OR_RETURN(const Model model, ReadModel(args.Argument("MODEL")));
   ONWARD_ASSIGN_OR_RETURN(std::shared_ptr<const Dataset> data,
-                          ParseDataSpec(args.String("data"), Split::kTest));
+                          OpenDataFor(model, args.String("data"), Split::kTest));
   for (const std::string& note : data->notes()) std::cerr << "note: " << note << "\n";
   EvaluateOptions options;
   ONWARD_ASSIGN_OR_RETURN(Graph graph, GraphToEvaluate(args, model, environment, &options));

@@ -13,10 +13,16 @@
 #include "core/base/status.h"
 #include "core/graph/verify.h"
 #include "core/onnx_io/model.h"
+#include "trainer/prepare/raw_export.h"
+#include "trainer/prepare/stored.h"
+#include "trainer/run/class_labels.h"
+#include "trainer/run/judging.h"
 #include "training_info/adapters/files.h"
+#include "training_info/author.h"
 #include "training_info/combine.h"
 #include "training_info/import.h"
 #include "training_info/lower.h"
+#include "training_info/step.h"
 
 namespace onward {
 namespace {
@@ -104,6 +110,36 @@ absl::StatusOr<Model> TakeApart(const Args& args, const Model& model,
   return std::move(base.model);
 }
 
+// What --raw and --names ask for, with what the trained file tells of itself.
+absl::StatusOr<RawOptions> ReadRawFlags(const Args& args, const Model& trained) {
+  RawOptions options;
+  const std::vector<std::pair<std::string, RawForm>> forms = {{"columns", RawForm::kColumns},
+                                                              {"matrix", RawForm::kMatrix},
+                                                              {"nchw", RawForm::kNchw},
+                                                              {"nhwc", RawForm::kNhwc}};
+  for (const auto& [word, form] : forms) {
+    if (args.String("raw") == word) options.form = form;
+  }
+  options.names = args.Has("names");
+  ONWARD_ASSIGN_OR_RETURN(options.classes, StoredClasses(trained));
+  ONWARD_ASSIGN_OR_RETURN(const Graph graph, InferenceGraph(trained));
+  options.output = trained.Metadata(kMetaOutput);
+  if (options.output.empty()) options.output = DefaultOutput(graph);
+  const int64_t classes = static_cast<int64_t>(options.classes.size());
+  options.scoring =
+      ScoringOf(StoredLoss(trained).value_or(DefaultLoss(graph, options.output, classes)));
+  return options;
+}
+
+// What --raw and --names add to a plain model.
+absl::StatusOr<Model> Raw(const Args& args, const Model& trained, const Model& plain,
+                          const Environment& environment) {
+  if (!args.Has("raw") && !args.Has("names")) return plain;
+  ONWARD_ASSIGN_OR_RETURN(const RawOptions raw, ReadRawFlags(args, trained));
+  ONWARD_ASSIGN_OR_RETURN(const Preparation preparation, StoredPreparation(trained));
+  return WithRawInputs(plain, preparation, raw, environment);
+}
+
 absl::StatusOr<Model> Exported(const Args& args, Model model, const Environment& environment) {
   if (args.Has("portable-step")) return PortableStep(model, environment);
   if (args.Has("adapters")) return TakeApart(args, model, environment);
@@ -116,7 +152,8 @@ absl::StatusOr<Model> Exported(const Args& args, Model model, const Environment&
   }
   if (args.Has("like")) return Like(args, model, environment);
   ONWARD_ASSIGN_OR_RETURN(const Model plain, Plain(model));
-  return Merge(args, plain, environment);
+  ONWARD_ASSIGN_OR_RETURN(const Model merged, Merge(args, plain, environment));
+  return Raw(args, model, merged, environment);
 }
 
 absl::StatusOr<int> RunExport(const Args& args, const Environment& environment) {
@@ -144,6 +181,13 @@ absl::Status CheckExportFlags(const Args& args) {
   if (given.size() > 1) {
     return absl::InvalidArgumentError(
         absl::StrCat(absl::StrJoin(given, " and "), " do not go together: choose one"));
+  }
+  const bool raw = args.Has("raw") || args.Has("names");
+  for (const char* other : {"like", "portable-step", "adapters"}) {
+    if (raw && args.Has(other)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--raw and --names add nodes to the model, which --", other, " does not"));
+    }
   }
   if (args.Has("like") && args.Has("merge")) {
     return absl::InvalidArgumentError("--like merges adapters: leave --merge out");
@@ -175,9 +219,14 @@ Command ExportCommand() {
                 .Names(FlagNames::kResult),
             Flag::Value("apply", "FILE", "put these adapters on MODEL, then merge")
                 .Names(FlagNames::kModel),
+            Flag::Choice("raw", {"columns", "matrix", "nchw", "nhwc"},
+                         "a model that takes raw data: a table with one input per column, or "
+                         "with its numbers as one matrix; pictures as bytes"),
+            Flag::Switch("names", "one more output, the name of the class"),
             Flag::Switch("portable-step",
                          "write the training step as plain ONNX operators instead")},
        .example = "onward export trained.onnx -o model.onnx --like original.onnx\n"
+                  "onward export trained.onnx -o served.onnx --raw columns --names\n"
                   "onward export trained.onnx --adapters adapters.onnx\n"
                   "onward export original.onnx --apply adapters.onnx -o model.onnx",
        .check = CheckExportFlags},

@@ -87,8 +87,13 @@ void AddDataFiles(const std::string& flag, const std::string& spec, std::vector<
       named.path = std::move(shard);
       paths->push_back(named);
     }
-  } else if (parsed->kind == "csv" || parsed->kind == "npz") {
+  } else if (parsed->kind == "csv" || parsed->kind == "jsonl" || parsed->kind == "text" ||
+             parsed->kind == "npz") {
     paths->push_back(named);
+    if (!parsed->options.text.vocabulary.empty()) {
+      named.path = parsed->options.text.vocabulary;
+      paths->push_back(named);
+    }
   } else {
     for (absl::string_view file : absl::StrSplit(parsed->path, ',')) {
       named.path = std::string(file);

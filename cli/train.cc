@@ -10,6 +10,7 @@
 #include "cli/author_flags.h"
 #include "cli/commands.h"
 #include "cli/compute_flags.h"
+#include "cli/open_data.h"
 #include "cli/rates.h"
 #include "cli/run_file.h"
 #include "cli/train_flags.h"
@@ -59,18 +60,19 @@ void PrintResult(const Args& args, const TrainResult& r) {
 }
 
 // What the user should know of how it ended.
-void SayHowItEnded(const Args& args, const TrainResult& r) {
+void SayHowItEnded(const Args& args, const std::optional<MadeTraining>& made,
+                   const TrainResult& r) {
   if (r.skipped > 0) {
     std::cerr << "warning: " << r.skipped << " steps were skipped, their numbers not finite\n";
   }
   if (!r.stopped.empty()) {
     std::cerr << "stopped at step " << r.steps << ": " << r.stopped
               << "; to go on nevertheless:\n  "
-              << ResumeCommand(args, r.out_of_patience ? "patience" : "") << "\n";
+              << ResumeCommand(args, made, r.out_of_patience ? "patience" : "") << "\n";
   }
   if (r.interrupted) {
     std::cerr << "stopped at step " << r.steps << "; everything is saved. Continue with:\n  "
-              << ResumeCommand(args) << "\n";
+              << ResumeCommand(args, made) << "\n";
   }
 }
 
@@ -116,22 +118,18 @@ absl::StatusOr<int> RunTrain(const Args& args, const Environment& environment) {
   WatchInterrupts();
   OutliveReaders();
   ONWARD_RETURN_IF_ERROR(SaveConfig(args));
-  ONWARD_ASSIGN_OR_RETURN(std::shared_ptr<const Dataset> data,
-                          ParseDataSpec(args.String("data"), Split::kTrain));
-  std::shared_ptr<const Dataset> eval;
-  if (args.Has("eval")) {
-    ONWARD_ASSIGN_OR_RETURN(eval, ParseDataSpec(args.String("eval"), Split::kTest));
-  } else if (IsSplitSpec(args.String("data"))) {
-    ONWARD_ASSIGN_OR_RETURN(eval, ParseDataSpec(args.String("data"), Split::kTest));
-  }
   const bool resume = args.Has("resume"), quiet = args.Has("quiet");
-  ONWARD_ASSIGN_OR_RETURN(Model model,
-                          ReadModel(resume ? args.String("output") : args.Argument("MODEL")));
+  ONWARD_ASSIGN_OR_RETURN(TrainingInputs inputs, OpenForTraining(args, environment));
+  auto [model, data, eval, made] = std::move(inputs);
   ONWARD_ASSIGN_OR_RETURN(TrainOptions options, ReadTrainOptions(args, model));
+  if (made) {
+    options.epochs = made->epochs;
+    options.batch = made->batch;
+  }
   if (resume && !quiet) WarnOfOtherModel(args, model);
   std::vector<std::string> notes;
   ONWARD_ASSIGN_OR_RETURN(
-      model, TrainableModel(args, *data, std::move(model), environment, &options, &notes));
+      model, TrainableModel(args, *data, made, std::move(model), environment, &options, &notes));
   for (const std::string& note : notes) {
     if (!quiet) std::cerr << "note: " << note << "\n";
   }
@@ -160,7 +158,7 @@ absl::StatusOr<int> RunTrain(const Args& args, const Environment& environment) {
     return 1;
   }
   PrintResult(args, result);
-  SayHowItEnded(args, result);
+  SayHowItEnded(args, made, result);
   return result.interrupted ? 1 : 0;
 }
 
@@ -172,7 +170,9 @@ Command TrainCommand() {
   return Computing(
       {.name = "train",
        .summary = "fine-tunes a model; an inference-only model is made trainable first",
-       .arguments = {{"MODEL", "an .onnx file, or a .toml file with flags as keys"}},
+       .arguments = {{"MODEL",
+                      "an .onnx file, the kind of a new one (mlp, gpt: see `onward new --help`), "
+                      "or a .toml file with flags as keys"}},
        .flags = std::move(flags),
        .example =
            "onward train model.onnx --data mnist:DIR --eval mnist:DIR -o trained.onnx --epochs "

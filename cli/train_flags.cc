@@ -236,7 +236,8 @@ absl::StatusOr<TrainOptions> ReadTrainOptions(const Args& args, const Model& mod
   return options;
 }
 
-std::string ResumeCommand(const Args& args, const std::string& without) {
+std::string ResumeCommand(const Args& args, const std::optional<MadeTraining>& made,
+                          const std::string& without) {
   std::string line = absl::StrCat("onward train ", args.Argument("MODEL"));
   // How the model is trained is in the file, how it is computed is not.
   std::vector<Flag> flags = Computing({}, nullptr).flags;
@@ -249,6 +250,9 @@ std::string ResumeCommand(const Args& args, const std::string& without) {
       absl::StrAppend(&line, " --", flag.name);
       if (!flag.placeholder.empty()) absl::StrAppend(&line, " '", value, "'");
     }
+  }
+  if (made && !args.Has("epochs") && !args.Has("steps")) {
+    absl::StrAppend(&line, " --epochs ", made->epochs);
   }
   return absl::StrCat(line, " --resume -o ", args.String("output"));
 }

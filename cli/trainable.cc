@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "cli/author_flags.h"
+#include "cli/open_data.h"
 #include "core/base/status.h"
 #include "trainer/report/jsonl.h"
 #include "trainer/run/class_labels.h"
@@ -71,7 +72,8 @@ void FillTotal(const TrainOptions& run, const Dataset& data, ScheduleSpec* sched
   schedule->options["total"] = static_cast<double>(PlannedSteps(run, data.size()));
 }
 
-absl::StatusOr<Model> Author(const Args& args, const Dataset& data, Model model,
+absl::StatusOr<Model> Author(const Args& args, const Dataset& data,
+                             const std::optional<MadeTraining>& made, Model model,
                              const Environment& environment, TrainOptions* run,
                              std::vector<std::string>* notes) {
   AuthorOptions options;
@@ -86,6 +88,7 @@ absl::StatusOr<Model> Author(const Args& args, const Dataset& data, Model model,
     options.loss.options.emplace("soft_labels", "1");
   }
   ONWARD_RETURN_IF_ERROR(ReadAuthorFlags(args, &options));
+  if (made) ONWARD_RETURN_IF_ERROR(UseUsualTraining(args, *made, &options));
   if (args.Has("lr")) {
     (options.optimizer_file.empty() ? options.optimizer.options : options.optimizer_numbers)["lr"] =
         args.Double("lr");
@@ -175,12 +178,14 @@ absl::Status FitBatch(const Args& args, const Model& model, TrainOptions* run,
 
 }  // namespace
 
-absl::StatusOr<Model> TrainableModel(const Args& args, const Dataset& data, Model model,
+absl::StatusOr<Model> TrainableModel(const Args& args, const Dataset& data,
+                                     const std::optional<MadeTraining>& made, Model model,
                                      const Environment& environment, TrainOptions* run,
                                      std::vector<std::string>* notes) {
   if (model.training_damaged()) return model;
   if (!model.has_training()) {
-    ONWARD_ASSIGN_OR_RETURN(model, Author(args, data, std::move(model), environment, run, notes));
+    ONWARD_ASSIGN_OR_RETURN(model,
+                            Author(args, data, made, std::move(model), environment, run, notes));
   } else {
     ONWARD_RETURN_IF_ERROR(CheckFlagsOfTrainable(args, model));
     ONWARD_RETURN_IF_ERROR(FitBatch(args, model, run, notes));

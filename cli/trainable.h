@@ -3,6 +3,7 @@
 #ifndef ONWARD_CLI_TRAINABLE_H_
 #define ONWARD_CLI_TRAINABLE_H_
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "core/onnx_io/model.h"
 #include "data/dataset.h"
 #include "environment/environment.h"
+#include "trainer/make/make_model.h"
 #include "trainer/run/options.h"
 
 namespace onward {
@@ -20,9 +22,11 @@ namespace onward {
 inline constexpr char kMetaFlags[] = "onward.train_flags";
 
 // Makes an inference model trainable. Of a trainable one the flags may change the rate; others
-// that it was not made with are errors. `run` gets the batch size that the model fixes; `notes`
-// what the user should know.
-absl::StatusOr<Model> TrainableModel(const Args& args, const Dataset& data, Model model,
+// that it was not made with are errors. One that was `made` for its data trains as it is usual
+// for its kind, where no flag says otherwise. `run` gets the batch size that the model fixes;
+// `notes` what the user should know.
+absl::StatusOr<Model> TrainableModel(const Args& args, const Dataset& data,
+                                     const std::optional<MadeTraining>& made, Model model,
                                      const Environment& environment, TrainOptions* run,
                                      std::vector<std::string>* notes);
 

@@ -1,5 +1,5 @@
 # The program `onward`, and the three rooms that only it uses.
-onward_room(data      DIR data           DEPENDS onward_tensor onward_picture PRIVATE ZLIB::ZLIB PNG::PNG)
+onward_room(data      DIR data           DEPENDS onward_tensor onward_picture absl::flat_hash_map absl::flat_hash_set PRIVATE ZLIB::ZLIB PNG::PNG)
 onward_room(trainer   DIR trainer        DEPENDS onward_training_info onward_data)
 onward_room(cli       DIR cli            DEPENDS onward_trainer)
 

@@ -12,89 +12,14 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "core/base/status.h"
 #include "data/file_bytes.h"
+#include "data/spec_kinds.h"
 
 namespace onward {
 namespace {
-
-struct Kind {
-  const char* name;
-  const char* form;
-  const char* what;
-  std::vector<const char*> options;  // beside those that apply to all
-  bool has_path = true;
-};
-
-const std::vector<Kind>& Kinds() {
-  static const auto& kinds = *new std::vector<Kind>{
-      {"idx", "idx:IMAGES,LABELS", "MNIST's file format, plain or .gz", {}},
-      {"mnist", "mnist:DIR", "a folder with the four usual IDX files, plain or .gz", {"split"}},
-      {"csv",
-       "csv:FILE?label=COLUMN",
-       "a table, plain or .gz; COLUMN is a name or a number (-1: last)",
-       {"label", "drop", "missing"}},
-      {"npz", "npz:FILE", "NumPy arrays named like the model's inputs", {"label", "split"}},
-      {"npy", "npy:X.npy,Y.npy", "two NumPy arrays: inputs and labels", {}},
-      {"images",
-       "images:DIR",
-       "a folder per class of pictures (PNG, JPEG, WebP, TIFF, BMP, ...)",
-       {"label", "broken"}},
-      {"images", "images:LIST.csv", "a table of picture files and labels", {"label", "broken"}},
-      {"tar",
-       "tar:SHARDS",
-       "WebDataset archives (',' or '*'): KEY.jpg with KEY.cls or KEY.json",
-       {"label", "broken"}},
-      {"cifar", "cifar:FILE,...", "CIFAR-10 binary files, plain or .gz", {}},
-      {"digits", "digits", "MNIST, ready after set-up", {"split"}, false},
-      {"fashion", "fashion", "Fashion-MNIST, ready after set-up", {"split"}, false},
-  };
-  return kinds;
-}
-
-struct OptionHelp {
-  const char* name;
-  const char* form;
-  const char* what;
-};
-
-constexpr OptionHelp kEverywhere[] = {
-    {"limit", "limit=N", "use N examples"},
-    {"offset", "offset=N", "leave out the first N"},
-    {"shuffle", "shuffle=SEED", "put the examples into a random order first"},
-    {"scale", "scale=1/255", "multiply inputs (the default for image data)"},
-    {"shift", "shift=-0.5", "then add"},
-    {"mean", "mean=0.5,0.4,0.4", "then subtract; one number, or one per channel"},
-    {"std", "std=0.2,0.2,0.2", "then divide; one number, or one per channel"},
-    {"shape", "shape=1x28x28", "shape of an example"},
-    {"layout", "layout=nhwc", "channels last (the default is nchw)"},
-    {"task", "task=regression", "how to read labels: classes or regression"},
-    {"split", "split=0.8", "this share (of each class) for --data, the rest for --eval"},
-    {"split_seed", "split_seed=1", "another choice of that share"},
-    {"part", "part=rest", "train or rest: the part of split= that is meant"},
-    {"balance", "balance=1", "training takes all classes equally often"},
-};
-
-constexpr OptionHelp kPictures[] = {
-    {"size", "size=HxW", "resize every picture"},
-    {"fit", "fit=crop", "where sides differ: stretch (the default), crop the middle, pad"},
-    {"channels", "channels=1", "1 for grey, 3 for colour"},
-    {"normalise", "normalise=imagenet", "mean and std of imagenet, cifar10, mnist, or half"},
-    {"augment", "augment=flip,crop:4", "random variations in training:"},
-    {"mixup", "mixup=0.2", "training mixes pairs of examples, weights from Beta(A, A)"},
-    {"cutmix", "cutmix=1", "training puts a part of one picture into another"},
-};
-
-constexpr OptionHelp kSomewhere[] = {
-    {"split", "split=test", "train or test half (mnist, digits, fashion, npz)"},
-    {"label", "label=NAME", "the label's column (csv, images), array (npz) or JSON key (tar)"},
-    {"drop", "drop=A,B", "columns to leave out (csv)"},
-    {"missing", "missing=skip", "leave out rows with empty fields (csv)"},
-    {"broken", "broken=skip", "look for broken pictures first; skip or refuse (images, tar)"},
-};
 
 struct Normalisation {
   const char* name;
@@ -208,7 +133,7 @@ absl::Status SetNormalisation(const std::string& value, DataOptions* o) {
 }
 
 // Half of data that comes in two, or a share of data that does not.
-absl::Status SetSplit(const Kind& kind, const std::string& value, DataOptions* o) {
+absl::Status SetSplit(const DataKind& kind, const std::string& value, DataOptions* o) {
   const bool halves =
       std::count(kind.options.begin(), kind.options.end(), absl::string_view("split")) > 0;
   if (halves && (value == "train" || value == "test")) {
@@ -258,10 +183,6 @@ absl::Status SetChoice(const std::string& name, const std::string& value, DataOp
     return choose(
         {{"nchw", [o] { o->channels_last = false; }}, {"nhwc", [o] { o->channels_last = true; }}});
   }
-  if (name == "missing") {
-    return choose(
-        {{"error", [o] { o->skip_missing = false; }}, {"skip", [o] { o->skip_missing = true; }}});
-  }
   if (name == "channels") {
     return choose({{"1", [&] { p.channels = 1; }}, {"3", [&] { p.channels = 3; }}});
   }
@@ -286,7 +207,7 @@ absl::Status SetChoice(const std::string& name, const std::string& value, DataOp
                  {"regression", [o] { o->task = Task::kRegression; }}});
 }
 
-absl::Status SetOption(const Kind& kind, const std::string& name, const std::string& value,
+absl::Status SetOption(const DataKind& kind, const std::string& name, const std::string& value,
                        DataOptions* o) {
   if (name == "limit" || name == "offset" || name == "shuffle") return SetRows(name, value, o);
   if (name == "scale" || name == "shift" || name == "mean" || name == "std") {
@@ -312,10 +233,8 @@ absl::Status SetOption(const Kind& kind, const std::string& name, const std::str
     o->label = value;
     return absl::OkStatus();
   }
-  if (name == "drop") {
-    o->drop = absl::StrSplit(value, ',', absl::SkipEmpty());
-    return absl::OkStatus();
-  }
+  if (IsTableOption(name)) return SetTableOption(name, value, &o->table);
+  if (IsTextOption(name)) return SetTextOption(name, value, &o->text);
   return SetChoice(name, value, o);
 }
 
@@ -335,12 +254,10 @@ absl::Status CheckTogether(const std::set<std::string>& given, const DataOptions
   return absl::OkStatus();
 }
 
-absl::Status ParseOptions(absl::string_view text, const Kind& kind, DataOptions* options) {
-  std::set<std::string> known, seen;
+absl::Status ParseOptions(absl::string_view text, const DataKind& kind, DataOptions* options) {
+  const std::set<std::string> known = OptionsOf(kind);
+  std::set<std::string> seen;
   std::vector<std::pair<std::string, std::string>> given;
-  for (const OptionHelp& o : kEverywhere) known.insert(o.name);
-  for (const OptionHelp& o : kPictures) known.insert(o.name);
-  known.insert(kind.options.begin(), kind.options.end());
   for (absl::string_view part : absl::StrSplit(text, '&', absl::SkipEmpty())) {
     const std::pair<std::string, std::string> option =
         absl::StrSplit(part, absl::MaxSplits('=', 1));
@@ -375,15 +292,20 @@ absl::Status UnknownKind(const std::string& kind, absl::string_view path_and_kin
   const std::string name = absl::AsciiStrToLower(path);
   if (absl::EndsWith(name, ".csv") || absl::EndsWith(name, ".csv.gz")) {
     hint = absl::StrCat("; did you mean csv:", path, "?label=COLUMN");
+  } else if (absl::EndsWith(name, ".jsonl")) {
+    hint = absl::StrCat("; did you mean jsonl:", path, "?label=KEY");
+  } else if (absl::EndsWith(name, ".txt")) {
+    hint = absl::StrCat("; did you mean text:", path);
   } else if (absl::EndsWith(name, ".npz")) {
     hint = absl::StrCat("; did you mean npz:", path);
   } else if (IsFolder(path)) {
     hint = absl::StrCat("; did you mean images:", path, " or mnist:", path);
   }
-  return absl::InvalidArgumentError(absl::StrCat(
-      "unknown kind of data '", kind, "'; known are ",
-      absl::StrJoin(Kinds(), ", ", [](std::string* out, const Kind& k) { out->append(k.form); }),
-      hint));
+  return absl::InvalidArgumentError(
+      absl::StrCat("unknown kind of data '", kind, "'; known are ",
+                   absl::StrJoin(DataKinds(), ", ",
+                                 [](std::string* out, const DataKind& k) { out->append(k.form); }),
+                   hint));
 }
 
 }  // namespace
@@ -399,7 +321,7 @@ absl::StatusOr<DataSpec> SplitDataSpec(absl::string_view spec, Split split) {
   const size_t colon = rest.find(':');
   out.kind = std::string(rest.substr(0, colon));
   if (colon != absl::string_view::npos) out.path = std::string(rest.substr(colon + 1));
-  for (const Kind& kind : Kinds()) {
+  for (const DataKind& kind : DataKinds()) {
     if (out.kind != kind.name) continue;
     if (kind.has_path == out.path.empty()) {
       return absl::InvalidArgumentError(absl::StrCat("data '", spec, "': write ", kind.form));
@@ -408,26 +330,6 @@ absl::StatusOr<DataSpec> SplitDataSpec(absl::string_view spec, Split split) {
     return out;
   }
   return UnknownKind(out.kind, rest);
-}
-
-std::string DataSpecHelp() {
-  std::string out = "a data set in one of these forms\n";
-  const auto line = [&](const auto& entry) {
-    absl::StrAppendFormat(&out, "  %-23s %s\n", entry.form, entry.what);
-  };
-  for (const Kind& k : Kinds()) line(k);
-  absl::StrAppend(&out, "Options follow a '?' and are joined by '&':\n");
-  for (const OptionHelp& o : kEverywhere) line(o);
-  for (const OptionHelp& o : kSomewhere) line(o);
-  absl::StrAppend(&out, "For pictures of every kind:\n");
-  for (const OptionHelp& o : kPictures) {
-    line(o);
-    if (absl::string_view(o.name) != "augment") continue;
-    for (const AugmentHelp& step : AugmentationHelp()) {
-      absl::StrAppendFormat(&out, "    %-21s %s\n", step.form, step.what);
-    }
-  }
-  return out;
 }
 
 }  // namespace onward

@@ -13,6 +13,8 @@
 #include "core/base/shape.h"
 #include "data/dataset.h"
 #include "data/pictures/picture_options.h"
+#include "data/tables/table_options.h"
+#include "data/text/text_options.h"
 
 namespace onward {
 
@@ -30,8 +32,8 @@ struct DataOptions {
   bool channels_last = false;
   Task task = Task::kAuto;
   std::optional<std::string> label;
-  std::vector<std::string> drop;  // csv columns
-  bool skip_missing = false;      // csv
+  TableOptions table;
+  TextOptions text;
   PictureOptions pictures;
   TrainingHints hints;
   // split=0.8: the share that is for training, and which of both parts this is.

@@ -15,8 +15,11 @@
 #include "data/arrays/array_dataset.h"
 #include "data/data_options.h"
 #include "data/file_bytes.h"
+#include "data/pictures/picture_preparation.h"
 #include "data/readers.h"
 #include "data/split.h"
+#include "data/tables/read_table.h"
+#include "data/text/read_text.h"
 
 namespace onward {
 namespace {
@@ -74,7 +77,6 @@ absl::StatusOr<LoadedData> Load(const DataSpec& spec) {
   if (spec.kind == "mnist") return ReadMnist(spec.path, o.split);
   if (spec.kind == "digits") return ReadReadyMade("digits", {CacheFolder("mnist")}, o.split);
   if (spec.kind == "fashion") return ReadFashion(o.split);
-  if (spec.kind == "csv") return ReadCsv(spec.path, o);
   if (spec.kind == "npz") return ReadNpzArrays(spec.path, o);
   if (spec.kind == "images") return ReadImages(spec.path, o);
   if (spec.kind == "tar") return ReadTar(spec.path, o);
@@ -93,6 +95,44 @@ absl::Status ApplyTask(const DataOptions& options, LoadedData* data) {
     return AddLabels(labels.rows, Task::kRegression, labels.name, data);
   }
   return absl::OkStatus();
+}
+
+// As it is known of the model, where the spec does not say otherwise.
+absl::StatusOr<LoadedData> LoadPrepared(const DataContext& context, DataSpec* spec) {
+  const PicturePreparation* known = PicturesKnown(context, spec->kind);
+  if (known != nullptr) ApplyToFiles(*known, spec);
+  TakeUnlabelled(context, spec);
+  ONWARD_ASSIGN_OR_RETURN(LoadedData data, Load(*spec));
+  ONWARD_RETURN_IF_ERROR(ApplyTask(spec->options, &data));
+  if (known != nullptr) ApplyToArrays(*known, data, spec);
+  if (std::optional<PicturePreparation> pictures = PicturesOf(*spec, data)) {
+    data.preparation = std::make_shared<const Preparation>(
+        Preparation{.table = {}, .pictures = std::move(pictures), .text = {}});
+  }
+  return data;
+}
+
+std::optional<TableFile> TableFileOf(const std::string& kind) {
+  if (kind == "csv") return TableFile::kCsv;
+  if (kind == "jsonl") return TableFile::kJsonLines;
+  return std::nullopt;
+}
+
+absl::StatusOr<std::unique_ptr<Dataset>> Open(DataSpec spec, const DataContext& context) {
+  if (spec.kind == "text") return OpenTextFile(spec.path, spec.options, context);
+  const std::optional<TableFile> table = TableFileOf(spec.kind);
+  const TextOptions& text = spec.options.text;
+  const bool known_text = context.preparation != nullptr && context.preparation->text;
+  if (table && (known_text || text.tokens || !text.column.empty() || !text.vocabulary.empty())) {
+    return OpenTextTable(spec.path, *table, spec.options, context);
+  }
+  LoadedData data;
+  if (table) {
+    ONWARD_ASSIGN_OR_RETURN(data, ReadTable(spec.path, *table, spec.options, context));
+  } else {
+    ONWARD_ASSIGN_OR_RETURN(data, LoadPrepared(context, &spec));
+  }
+  return MakeArrayDataset(std::move(data), spec.options);
 }
 
 // The part that split= leaves.
@@ -160,13 +200,11 @@ Shape BatchShape(int64_t count, const Shape& example) {
   return shape;
 }
 
-absl::StatusOr<std::unique_ptr<Dataset>> ParseDataSpec(absl::string_view spec, Split split) {
+absl::StatusOr<std::unique_ptr<Dataset>> ParseDataSpec(absl::string_view spec, Split split,
+                                                       const DataContext& context) {
   ONWARD_ASSIGN_OR_RETURN(const DataSpec parsed, SplitDataSpec(spec, split));
   try {
-    ONWARD_ASSIGN_OR_RETURN(LoadedData data, Load(parsed));
-    ONWARD_RETURN_IF_ERROR(ApplyTask(parsed.options, &data));
-    ONWARD_ASSIGN_OR_RETURN(std::unique_ptr<Dataset> all,
-                            MakeArrayDataset(std::move(data), parsed.options));
+    ONWARD_ASSIGN_OR_RETURN(std::unique_ptr<Dataset> all, Open(parsed, context));
     return TakePart(std::move(all), parsed.options);
   } catch (const std::bad_alloc&) {
     return absl::ResourceExhaustedError(absl::StrCat("data '", spec, "' does not fit into memory"));

@@ -17,6 +17,7 @@
 #include "core/base/dtype.h"
 #include "core/base/shape.h"
 #include "core/tensor/tensor.h"
+#include "data/preparation.h"
 
 namespace onward {
 
@@ -25,7 +26,8 @@ struct FieldInfo {
   DType dtype = DType::kUndefined;
   Shape shape;  // of one example: a batch has one axis more, in front
   bool is_label = false;
-  bool varies = false;  // shape[0] is the most there is: a batch has what its longest needs
+  bool varies = false;   // shape[0] is the most there is: a batch has what its longest needs
+  bool by_name = false;  // for an input of the same name only
 };
 
 // Of `count` examples that have this shape.
@@ -68,6 +70,10 @@ class Dataset {
   virtual TrainingHints hints() const { return {}; }
   // What the user should know of how the data was read, one sentence each.
   virtual std::vector<std::string> notes() const { return {}; }
+  // What was done to the raw data; null where nothing was, or it is not known.
+  virtual const Preparation* preparation() const { return nullptr; }
+  // How labels that are numbers were standardised.
+  virtual Standard target() const { return {}; }
 
   // Every label is below classes(), and a negative one means "ignore". 0 means
   // regression or no label.
@@ -89,10 +95,19 @@ class Dataset {
 
 enum class Split { kTrain, kTest };
 
+// What the model says of the data that it meets.
+struct DataContext {
+  // Done to the data, in the place of what would suit it best; null or empty: nothing is known.
+  const Preparation* preparation = nullptr;
+  bool made_for_data = false;    // the model is going to be made for this very data
+  bool labels_optional = false;  // the data may lack labels
+};
+
 // Opens the data set that `spec` names. `split` is what data sets that come in
 // two halves use where the spec does not say: kTrain for --data, kTest for
 // --eval. DataSpecHelp() describes the forms and options.
-absl::StatusOr<std::unique_ptr<Dataset>> ParseDataSpec(absl::string_view spec, Split split);
+absl::StatusOr<std::unique_ptr<Dataset>> ParseDataSpec(absl::string_view spec, Split split,
+                                                       const DataContext& context = {});
 
 // Whether the spec takes a share of its data for training (split=0.8), so that opened with
 // kTest it is the rest.

@@ -30,6 +30,8 @@ class DatasetView : public Dataset {
   bool decodes() const override { return base_->decodes(); }
   TrainingHints hints() const override { return base_->hints(); }
   std::vector<std::string> notes() const override { return base_->notes(); }
+  const Preparation* preparation() const override { return base_->preparation(); }
+  Standard target() const override { return base_->target(); }
   int64_t classes() const override { return base_->classes(); }
   std::vector<std::string> class_names() const override { return base_->class_names(); }
   bool names_classes() const override { return base_->names_classes(); }

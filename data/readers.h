@@ -17,7 +17,6 @@ absl::StatusOr<LoadedData> ReadIdx(const std::string& images, const std::string&
 // The four usual files of MNIST in `folder`, with or without .gz.
 absl::StatusOr<LoadedData> ReadMnist(const std::string& folder, Split split);
 absl::StatusOr<LoadedData> ReadCifar(const std::vector<std::string>& files);
-absl::StatusOr<LoadedData> ReadCsv(const std::string& path, const DataOptions& options);
 absl::StatusOr<LoadedData> ReadNpzArrays(const std::string& path, const DataOptions& options);
 // `labels` may be empty.
 absl::StatusOr<LoadedData> ReadNpyArrays(const std::string& inputs, const std::string& labels,

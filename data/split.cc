@@ -62,16 +62,15 @@ class Selection : public DatasetView {
   std::vector<int64_t> indices_;
 };
 
-bool OneClassEach(const Dataset& data, const Tensor& labels) {
-  return labels.defined() && labels.elements() == data.size();
+bool OneClassEach(int64_t size, const Tensor& labels) {
+  return labels.defined() && labels.elements() == size;
 }
 
 // The examples of each class, in order; all together where there are no classes.
-std::map<int64_t, std::vector<int64_t>> ByClass(const Dataset& data) {
+std::map<int64_t, std::vector<int64_t>> ByClass(int64_t size, const Tensor& labels) {
   std::map<int64_t, std::vector<int64_t>> groups;
-  const Tensor labels = data.class_labels();
-  const bool classes = OneClassEach(data, labels);
-  for (int64_t i = 0; i < data.size(); ++i) {
+  const bool classes = OneClassEach(size, labels);
+  for (int64_t i = 0; i < size; ++i) {
     groups[classes ? labels.data<int64_t>()[i] : 0].push_back(i);
   }
   return groups;
@@ -101,34 +100,42 @@ std::unique_ptr<Dataset> SelectExamples(std::shared_ptr<const Dataset> data,
   return std::make_unique<Selection>(std::move(data), std::move(indices));
 }
 
-absl::StatusOr<SplitParts> SplitDataset(std::shared_ptr<const Dataset> data, double share,
-                                        uint64_t seed) {
-  const int64_t total = std::llround(share * static_cast<double>(data->size()));
-  if (total < 1 || total >= data->size()) {
-    return absl::InvalidArgumentError(absl::StrCat(data->source(), ": split=", share, " of ",
-                                                   data->size(), " examples leaves a part empty"));
+absl::StatusOr<SplitIndices> SplitExamples(int64_t size, const Tensor& labels, double share,
+                                           uint64_t seed, absl::string_view source) {
+  const int64_t total = std::llround(share * static_cast<double>(size));
+  if (total < 1 || total >= size) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(source, ": split=", share, " of ", size, " examples leaves a part empty"));
   }
-  const auto groups = ByClass(*data);
+  const auto groups = ByClass(size, labels);
   const std::vector<int64_t> counts = Apportion(groups, share, total);
-  std::vector<int64_t> train, rest;
+  SplitIndices parts;
   size_t group = 0;
   for (const auto& [label, examples] : groups) {
     const std::vector<int64_t> order =
         Permutation(static_cast<int64_t>(examples.size()), seed, label);
     for (size_t i = 0; i < order.size(); ++i) {
       const bool trains = static_cast<int64_t>(i) < counts[group];
-      (trains ? train : rest).push_back(examples[order[i]]);
+      (trains ? parts.train : parts.rest).push_back(examples[order[i]]);
     }
     ++group;
   }
-  std::sort(train.begin(), train.end());
-  std::sort(rest.begin(), rest.end());
-  return SplitParts{SelectExamples(data, std::move(train)), SelectExamples(data, std::move(rest))};
+  std::sort(parts.train.begin(), parts.train.end());
+  std::sort(parts.rest.begin(), parts.rest.end());
+  return parts;
+}
+
+absl::StatusOr<SplitParts> SplitDataset(std::shared_ptr<const Dataset> data, double share,
+                                        uint64_t seed) {
+  ONWARD_ASSIGN_OR_RETURN(SplitIndices parts, SplitExamples(data->size(), data->class_labels(),
+                                                            share, seed, data->source()));
+  return SplitParts{SelectExamples(data, std::move(parts.train)),
+                    SelectExamples(data, std::move(parts.rest))};
 }
 
 std::vector<int64_t> ClassCounts(const Dataset& data) {
   const Tensor labels = data.class_labels();
-  if (!OneClassEach(data, labels)) return {};
+  if (!OneClassEach(data.size(), labels)) return {};
   std::vector<int64_t> counts(static_cast<size_t>(data.classes()), 0);
   for (int64_t label : labels.values<int64_t>()) {
     if (label >= 0 && label < data.classes()) ++counts[label];

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "data/dataset.h"
 
@@ -16,6 +17,15 @@ namespace onward {
 // The examples `indices` of a data set, in this order.
 std::unique_ptr<Dataset> SelectExamples(std::shared_ptr<const Dataset> data,
                                         std::vector<int64_t> indices);
+
+// Which examples are for training and which are the rest, each in order.
+struct SplitIndices {
+  std::vector<int64_t> train, rest;
+};
+// As SplitDataset does it, of `size` examples with one class label each, or (undefined or of
+// another size) without.
+absl::StatusOr<SplitIndices> SplitExamples(int64_t size, const Tensor& labels, double share,
+                                           uint64_t seed, absl::string_view source);
 
 struct SplitParts {
   std::unique_ptr<Dataset> train, rest;

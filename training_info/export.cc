@@ -89,7 +89,8 @@ Model InferenceOnly(const Model& model) {
   auto* metadata = proto.mutable_metadata_props();
   for (int i = metadata->size() - 1; i >= 0; --i) {
     const std::string& key = metadata->Get(i).key();
-    if (absl::StartsWith(key, "onward.") && key != kMetaClasses) metadata->DeleteSubrange(i, 1);
+    const bool handed_on = key == kMetaClasses || key == kMetaPreparation;
+    if (absl::StartsWith(key, "onward.") && !handed_on) metadata->DeleteSubrange(i, 1);
   }
   return out;
 }

@@ -21,6 +21,8 @@ inline constexpr int kWrittenIr = 8;
 // Metadata that says what the classes of a model are called, as a JSON list in the order of
 // its outputs. Who uses the plain model needs it too, so InferenceOnly leaves it.
 inline constexpr char kMetaClasses[] = "onward.classes";
+// Likewise what is done to raw data before the model sees it (data/preparation.h).
+inline constexpr char kMetaPreparation[] = "onward.preparation";
 
 // The model with these values in its initializers (inference graph and
 // algorithms). A variable without a place in the model is an error.

@@ -64,6 +64,8 @@ class ArrayDataset : public Dataset {
   }
   TrainingHints hints() const override { return hints_; }
   std::vector<std::string> notes() const override { return data_.notes; }
+  const Preparation* preparation() const override { return data_.preparation.get(); }
+  Standard target() const override { return data_.target; }
 
   int64_t classes() const override { return data_.classes; }
   std::vector<std::string> class_names() const override { return data_.class_names; }

@@ -32,8 +32,10 @@ struct LoadedData {
   std::vector<std::string> class_names;  // empty: labels are numbers
   // Where a row stands, for messages: "row 3 (line 4) of rows.csv". By default its number.
   std::function<std::string(int64_t row)> place;
-  bool rows_chosen = false;        // offset, limit and shuffle are already applied
-  std::vector<std::string> notes;  // Dataset::notes()
+  bool rows_chosen = false;                        // offset, limit and shuffle are already applied
+  std::vector<std::string> notes;                  // Dataset::notes()
+  std::shared_ptr<const Preparation> preparation;  // Dataset::preparation()
+  Standard target;                                 // Dataset::target()
 };
 
 // Adds the label "y": integers as int64 with the number of classes, text as the classes of

@@ -11,11 +11,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "core/base/status.h"
-#include "data/csv.h"
 #include "data/file_bytes.h"
 #include "data/pictures/picture.h"
 #include "data/pictures/picture_files.h"
 #include "data/readers.h"
+#include "data/tables/csv.h"
 
 namespace onward {
 namespace {

@@ -4,77 +4,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
-#include <charconv>
-#include <cmath>
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
 #include "core/base/status.h"
 
 namespace onward {
 namespace {
-
-template <typename T>
-std::string Shortest(T value) {
-  if (!std::isfinite(value)) return "null";
-  char buffer[40];
-  const auto result = std::to_chars(buffer, buffer + sizeof(buffer), value);
-  return std::string(buffer, result.ptr);
-}
-
-// Bytes of the well-formed UTF-8 character at the start of `text`, or 0.
-size_t Utf8Length(absl::string_view text) {
-  const auto byte = [&](size_t i) {
-    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u;
-  };
-  const auto follows = [&](size_t i) { return (byte(i) & 0xc0) == 0x80; };
-  const unsigned lead = byte(0);
-  if (lead < 0x80) return 1;
-  if (lead >= 0xc2 && lead <= 0xdf) return follows(1) ? 2 : 0;
-  if (lead >= 0xe0 && lead <= 0xef) {
-    const bool allowed = (lead != 0xe0 || byte(1) >= 0xa0) && (lead != 0xed || byte(1) < 0xa0);
-    return allowed && follows(1) && follows(2) ? 3 : 0;
-  }
-  if (lead >= 0xf0 && lead <= 0xf4) {
-    const bool allowed = (lead != 0xf0 || byte(1) >= 0x90) && (lead != 0xf4 || byte(1) < 0x90);
-    return allowed && follows(1) && follows(2) && follows(3) ? 4 : 0;
-  }
-  return 0;
-}
-
-// A byte that is no UTF-8 becomes U+FFFD, or 0xDC00 + byte where bytes are kept.
-std::string Quoted(absl::string_view text, bool keep_bytes) {
-  std::string out = "\"";
-  while (!text.empty()) {
-    const size_t length = Utf8Length(text);
-    const char c = text[0];
-    if (length == 0 && keep_bytes) {
-      absl::StrAppendFormat(&out, "\\udc%02x", static_cast<unsigned char>(c));
-    } else if (length == 0) {
-      out += "\\ufffd";
-    } else if (length > 1) {
-      out += absl::StrCat(text.substr(0, length));
-    } else if (c == '"' || c == '\\') {
-      out += {'\\', c};
-    } else if (c == '\n') {
-      out += "\\n";
-    } else if (c == '\t') {
-      out += "\\t";
-    } else if (c == '\r') {
-      out += "\\r";
-    } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
-      absl::StrAppendFormat(&out, "\\u%04x", static_cast<unsigned>(c));
-    } else {
-      out += c;
-    }
-    text.remove_prefix(std::max<size_t>(length, 1));
-  }
-  return out + "\"";
-}
 
 // A run that was killed may leave half a line; what follows must not join it.
 absl::Status CutPartialLine(const std::string& path) {
@@ -97,61 +34,6 @@ absl::Status CutPartialLine(const std::string& path) {
 }
 
 }  // namespace
-
-std::string JsonNumber(double value) { return Shortest(value); }
-std::string JsonNumber(float value) { return Shortest(value); }
-
-std::string JsonString(absl::string_view text) { return Quoted(text, /*keep_bytes=*/false); }
-
-std::string JsonStringList(const std::vector<std::string>& strings) {
-  return absl::StrCat("[",
-                      absl::StrJoin(strings, ",",
-                                    [](std::string* out, const std::string& s) {
-                                      out->append(Quoted(s, /*keep_bytes=*/true));
-                                    }),
-                      "]");
-}
-
-void JsonWriter::BeforeValue() {
-  const bool in_object = !open_.empty() && open_.back() == '}';
-  CheckInvariant(in_object == after_key_,
-                 "a JSON key stands before every value of an object and nowhere else");
-  CheckInvariant(!open_.empty() || text_.empty(), "a JSON text holds one value");
-  if (!after_key_ && !first_) text_ += ',';
-  after_key_ = false;
-  first_ = false;
-}
-
-JsonWriter& JsonWriter::Open(char open, char close) {
-  BeforeValue();
-  text_ += open;
-  open_ += close;
-  first_ = true;
-  return *this;
-}
-
-JsonWriter& JsonWriter::Close(char close) {
-  CheckInvariant(!open_.empty() && open_.back() == close && !after_key_, "JSON brackets match");
-  text_ += close;
-  open_.pop_back();
-  first_ = false;
-  return *this;
-}
-
-JsonWriter& JsonWriter::Key(absl::string_view key) {
-  CheckInvariant(!open_.empty() && open_.back() == '}' && !after_key_,
-                 "a JSON key stands in an object");
-  if (!first_) text_ += ',';
-  absl::StrAppend(&text_, JsonString(key), ":");
-  after_key_ = true;
-  return *this;
-}
-
-JsonWriter& JsonWriter::Put(absl::string_view token) {
-  BeforeValue();
-  absl::StrAppend(&text_, token);
-  return *this;
-}
 
 absl::StatusOr<JsonlFile> JsonlFile::Open(const std::string& path, bool append) {
   if (append) ONWARD_RETURN_IF_ERROR(CutPartialLine(path));

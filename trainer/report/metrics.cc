@@ -43,24 +43,39 @@ bool AreProbabilities(const Row& row) {
   return std::fabs(sum - 1) < 1e-3;
 }
 
-void PredictRow(const Row& row, ScoreKind kind, Predictions* out) {
+int64_t Best(const Row& row) {
   int64_t best = 0;
   for (int64_t c = 1; c < row.count; ++c) {
     // A NaN never wins against a number.
     if (row[c] > row[best] || (std::isnan(row[best]) && !std::isnan(row[c]))) best = c;
   }
-  double confidence = row[best];
-  if (kind == ScoreKind::kLogits || (kind == ScoreKind::kAuto && !AreProbabilities(row))) {
-    double sum = 0;
-    for (int64_t c = 0; c < row.count; ++c) sum += std::exp(row[c] - row[best]);
-    confidence = 1 / sum;
-  }
+  return best;
+}
+
+bool AreLogits(const Row& row, ScoreKind kind) {
+  return kind == ScoreKind::kLogits || (kind == ScoreKind::kAuto && !AreProbabilities(row));
+}
+
+// What exp(score - highest) has to be divided by.
+double SoftmaxSum(const Row& row, double highest) {
+  double sum = 0;
+  for (int64_t c = 0; c < row.count; ++c) sum += std::exp(row[c] - highest);
+  return sum;
+}
+
+void PredictRow(const Row& row, ScoreKind kind, Predictions* out) {
+  const int64_t best = Best(row);
+  const double confidence = AreLogits(row, kind) ? 1 / SoftmaxSum(row, row[best]) : row[best];
   out->classes.push_back(best);
   out->confidence.push_back(static_cast<float>(confidence));
 }
 
+double ProbabilityOfYes(double score, ScoreKind kind) {
+  return kind == ScoreKind::kProbabilities ? score : Sigmoid(score);
+}
+
 void PredictBinary(double score, ScoreKind kind, Predictions* out) {
-  const double p = kind == ScoreKind::kProbabilities ? score : Sigmoid(score);
+  const double p = ProbabilityOfYes(score, kind);
   out->classes.push_back(p > 0.5 ? 1 : 0);
   out->confidence.push_back(static_cast<float>(p > 0.5 ? p : 1 - p));
 }
@@ -105,6 +120,36 @@ absl::StatusOr<Predictions> Predict(const Tensor& scores, const Scoring& scoring
   for (int64_t n = 0; n < shape.elements(0, axis); ++n) {
     for (int64_t i = 0; i < inner; ++i) {
       PredictRow({values, n * classes * inner + i, inner, classes}, scoring.kind, &out);
+    }
+  }
+  return out;
+}
+
+absl::StatusOr<Tensor> Probabilities(const Tensor& scores, const Scoring& scoring) {
+  const Shape& shape = scores.shape();
+  const int64_t rows = shape.rank() < 1 ? 0 : shape[0];
+  const int64_t classes = rows == 0 ? 0 : scores.elements() / rows;
+  const bool one_score = scoring.binary || classes == 1;
+  if (classes < 1 || (one_score && classes != 1) ||
+      (!one_score && shape[ClassAxis(shape, scoring)] != classes)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("expected one row of scores for each example, got shape ", shape.ToString()));
+  }
+  ONWARD_ASSIGN_OR_RETURN(const std::vector<double> values, ToDoubles(scores));
+  Tensor out(DType::kFloat, {rows, std::max<int64_t>(2, classes)});
+  float* to = out.data<float>();
+  for (int64_t n = 0; n < rows; ++n) {
+    if (one_score) {
+      const double p = ProbabilityOfYes(values[n], scoring.kind);
+      *to++ = static_cast<float>(1 - p);
+      *to++ = static_cast<float>(p);
+      continue;
+    }
+    const Row row{values, n * classes, 1, classes};
+    const bool logits = AreLogits(row, scoring.kind);
+    const double highest = row[Best(row)], sum = logits ? SoftmaxSum(row, highest) : 1;
+    for (int64_t c = 0; c < classes; ++c) {
+      *to++ = static_cast<float>(logits ? std::exp(row[c] - highest) / sum : row[c]);
     }
   }
   return out;

@@ -68,6 +68,10 @@ struct Scoring {
 // the score is the second's; kAuto then means logits.
 absl::StatusOr<Predictions> Predict(const Tensor& scores, const Scoring& scoring = {});
 
+// The probabilities that scores [N, C] stand for, as floats [N, C]; with C = 1 or scores [N]
+// those of two classes. An error for other shapes.
+absl::StatusOr<Tensor> Probabilities(const Tensor& scores, const Scoring& scoring = {});
+
 // How many classes such scores tell apart.
 int64_t ClassesOf(const Shape& scores, const Scoring& scoring);
 

@@ -253,6 +253,11 @@ absl::StatusOr<Evaluation> Evaluator::Run(Variables* variables, const std::atomi
         PartEvaluation{.name = LossTermText(term), .output = term.outputs[0]});
     part.loss = parts[i].mean();
     judges[i].Fill(&part);
+    // In the units of the data, whatever the model was trained on.
+    if (judgings_[i].label == feeding_->label_input()) {
+      part.mae *= data_->target().deviation;
+      part.rmse *= data_->target().deviation;
+    }
   }
   if (main_ < judges.size()) {
     const PartEvaluation& part = result.parts[main_];

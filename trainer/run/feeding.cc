@@ -180,7 +180,7 @@ absl::Status Feeding::Match(const Dataset& data, const std::vector<NamedType>& i
   }
   std::vector<size_t> left;
   for (size_t i = 0; i < fields.size(); ++i) {
-    if (!used[i] && !fields[i].is_label) left.push_back(i);
+    if (!used[i] && !fields[i].is_label && !fields[i].by_name) left.push_back(i);
   }
   if (open.size() == 1 && left.size() == 1) {
     ONWARD_RETURN_IF_ERROR(route(left[0], *open[0]));

@@ -4,7 +4,9 @@
 #include <algorithm>
 
 #include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
 #include "core/base/status.h"
+#include "data/text/read_text.h"
 #include "trainer/run/class_labels.h"
 #include "training_info/author.h"
 
@@ -18,6 +20,16 @@ bool Fits(const Shape& label, const ValueType& output, int begin) {
     if (dim.known() && dim.value != label[i]) return false;
   }
   return true;
+}
+
+// Of scores [N, ?, C] for as many labels as there happen to be classes: models know their
+// number of classes, and what is open is how many positions there are.
+bool PositionsAreOpen(const ValueType* output, const Shape& label, int64_t classes) {
+  if (output == nullptr || !output->has_rank || label.rank() != 1 || output->rank() != 3) {
+    return false;
+  }
+  const Dim& last = output->dims[2];
+  return !output->dims[1].known() && last.known() && last.value >= classes;
 }
 
 bool IsWhole(DType dtype) { return dtype == DType::kInt64 || dtype == DType::kInt32; }
@@ -66,8 +78,13 @@ LossSpec DefaultLoss(const Graph& graph, const std::string& output, int64_t clas
 LossSpec DefaultLoss(const Graph& graph, const std::string& output, const Dataset& data) {
   LossSpec loss = DefaultLoss(graph, output, DistinctClasses(data));
   const std::vector<FieldInfo> fields = data.fields();
-  if (const FieldInfo* label = LabelField(fields)) {
-    InferClassAxis(graph.TypeOf(output), label->shape, &loss);
+  const FieldInfo* label = LabelField(fields);
+  if (label == nullptr || !IsClassLoss(loss)) return loss;
+  if (label->varies) loss.options["ignore_index"] = absl::StrCat(kNoToken);
+  const ValueType* type = graph.TypeOf(output);
+  if (!InferClassAxis(type, label->shape, &loss) &&
+      PositionsAreOpen(type, label->shape, data.classes())) {
+    loss.options["axis"] = "-1";
   }
   return loss;
 }

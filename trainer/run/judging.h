@@ -23,7 +23,8 @@ namespace onward {
 // cross entropy of logits or of what the last operator makes of them, binary where the
 // model has one score for two classes; mse for numbers.
 LossSpec DefaultLoss(const Graph& graph, const std::string& output, int64_t classes);
-// The same for the labels of a data set, whose shape also tells where the classes are.
+// The same for the labels of a data set, whose shape also tells where the classes are, and that
+// some are passed over where their number differs.
 LossSpec DefaultLoss(const Graph& graph, const std::string& output, const Dataset& data);
 
 // The loss that a trainable model says it is trained with, if it does; the first of several.

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/tables/table_options.h"
+
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "core/base/status.h"
+
+namespace onward {
+namespace {
+
+constexpr int64_t kMostCategories = 100000;
+
+absl::Status Wrong(const std::string& name, const std::string& value, const char* expected) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("data option ", name, "=", value, ": expected ", expected));
+}
+
+absl::Status SetMissing(const std::string& value, TableOptions* options) {
+  using Kind = MissingRule::Kind;
+  const std::map<std::string, Kind> words = {{"refuse", Kind::kRefuse},
+                                             {"error", Kind::kRefuse},
+                                             {"skip", Kind::kSkipRow},
+                                             {"mean", Kind::kMean},
+                                             {"median", Kind::kMedian}};
+  MissingRule rule;
+  if (const auto it = words.find(value); it != words.end()) {
+    rule.kind = it->second;
+  } else if (absl::SimpleAtod(value, &rule.number) &&
+             std::isfinite(static_cast<float>(rule.number))) {
+    rule.kind = Kind::kNumber;
+  } else {
+    return Wrong("missing", value, "mean, median, a number, refuse or skip");
+  }
+  options->missing = rule;
+  return absl::OkStatus();
+}
+
+absl::Status SetStandardise(const std::string& value, TableOptions* options) {
+  if (value != "0" && value != "1" && value != "inputs" && value != "target") {
+    return Wrong("standardise", value, "0, 1, inputs or target");
+  }
+  options->standardise_inputs = value == "1" || value == "inputs";
+  options->standardise_target = value == "1" || value == "target";
+  return absl::OkStatus();
+}
+
+absl::Status SetCount(const std::string& name, const std::string& value, int64_t* count) {
+  if (absl::SimpleAtoi(value, count) && *count >= 1 && *count <= kMostCategories) {
+    return absl::OkStatus();
+  }
+  return Wrong(name, value, "a number from 1 to 100000");
+}
+
+}  // namespace
+
+bool IsTableOption(const std::string& name) {
+  const std::set<std::string> names = {"header",      "drop", "text_columns",   "missing",
+                                       "standardise", "text", "max_categories", "rare"};
+  return names.contains(name);
+}
+
+absl::Status SetTableOption(const std::string& name, const std::string& value,
+                            TableOptions* options) {
+  if (name == "missing") return SetMissing(value, options);
+  if (name == "standardise") return SetStandardise(value, options);
+  if (name == "max_categories") return SetCount(name, value, &options->most_categories);
+  if (name == "rare") return SetCount(name, value, &options->rare);
+  if (name == "text") {
+    if (value != "onehot" && value != "codes") return Wrong(name, value, "onehot or codes");
+    options->text = value == "onehot" ? TextForm::kOneHot : TextForm::kCodes;
+    return absl::OkStatus();
+  }
+  if (name == "header") {
+    if (value != "0" && value != "1") return Wrong(name, value, "0 or 1");
+    options->header = value == "1";
+    return absl::OkStatus();
+  }
+  (name == "drop" ? options->drop : options->text_columns) =
+      absl::StrSplit(value, ',', absl::SkipEmpty());
+  return absl::OkStatus();
+}
+
+}  // namespace onward
