@@ -14,6 +14,7 @@
 #include "core/graph/verify.h"
 #include "core/onnx_io/model.h"
 #include "training_info/adapters/files.h"
+#include "training_info/averages.h"
 #include "training_info/combine.h"
 #include "training_info/import.h"
 #include "training_info/lower.h"
@@ -122,6 +123,7 @@ absl::StatusOr<Model> Exported(const Args& args, Model model, const Environment&
 absl::StatusOr<int> RunExport(const Args& args, const Environment& environment) {
   ONWARD_ASSIGN_OR_RETURN(Model model, ReadModel(args.Argument("MODEL")));
   WarnOfTraining(model);
+  if (args.Has("ema")) ONWARD_RETURN_IF_ERROR(UseAverages(&model));
   ONWARD_ASSIGN_OR_RETURN(const Model out, Exported(args, std::move(model), environment));
   if (!args.Has("output")) return 0;
   ONWARD_RETURN_IF_ERROR(
@@ -175,6 +177,7 @@ Command ExportCommand() {
                 .Names(FlagNames::kResult),
             Flag::Value("apply", "FILE", "put these adapters on MODEL, then merge")
                 .Names(FlagNames::kModel),
+            Flag::Switch("ema", "with the averages of the weights in their place"),
             Flag::Switch("portable-step",
                          "write the training step as plain ONNX operators instead")},
        .example = "onward export trained.onnx -o model.onnx --like original.onnx\n"
