@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "onward/author.h"
 
+#include "absl/strings/str_cat.h"
 #include "api/access.h"
 #include "core/base/status.h"
 #include "training_info/author.h"
@@ -30,6 +31,16 @@ absl::StatusOr<onward::AuthorOptions> Parsed(const AuthorOptions& options) {
   ONWARD_ASSIGN_OR_RETURN(out.schedule, ParseSchedule(options.schedule));
   out.train = options.train;
   out.freeze = options.freeze;
+  out.accumulate = options.accumulate;
+  out.ema = options.ema;
+  if (options.precision == "float16") {
+    out.precision = DType::kFloat16;
+  } else if (options.precision == "bfloat16") {
+    out.precision = DType::kBFloat16;
+  } else if (!options.precision.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("precision is '", options.precision, "'; it takes bfloat16 or float16"));
+  }
   out.clip_norm = options.clip_norm;
   out.clip_value = options.clip_value;
   out.clip_adaptive = options.clip_adaptive;

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "api/access.h"
 #include "core/base/status.h"
+#include "training_info/averages.h"
 #include "training_info/export.h"
 #include "training_info/step.h"
 
@@ -50,6 +51,14 @@ Status TrainingSession::Initialize() {
   return Guarded([&] { return ToStatus(Annotate(impl_->training->Initialize(), impl_->where())); });
 }
 
+Status TrainingSession::Reset(const Model& start) {
+  return Guarded([&] {
+    return ToStatus(Annotate(impl_->training->Reset(Access::FromModel(start)), impl_->where()));
+  });
+}
+
+int TrainingSession::entries() const { return impl_->training->entries(); }
+
 const std::vector<ValueInfo>& TrainingSession::inputs() const { return impl_->inputs; }
 
 std::string TrainingSession::loss() const { return impl_->training->model().Metadata(kMetaLoss); }
@@ -59,6 +68,28 @@ Result<TensorMap> TrainingSession::Step(const TensorMap& feeds,
   return Converted<TensorMap>(
       [&]() -> absl::StatusOr<onward::TensorMap> {
         auto values = impl_->training->Step(FromTensors(feeds), outputs);
+        if (!values.ok()) return Annotate(values.status(), impl_->where());
+        return values;
+      },
+      [](onward::TensorMap tensors) { return ToTensors(std::move(tensors)); });
+}
+
+Result<TensorMap> TrainingSession::StepEntry(int entry, const TensorMap& feeds,
+                                             const std::vector<std::string>& outputs) {
+  return Converted<TensorMap>(
+      [&]() -> absl::StatusOr<onward::TensorMap> {
+        auto values = impl_->training->StepEntry(entry, FromTensors(feeds), outputs);
+        if (!values.ok()) return Annotate(values.status(), impl_->where());
+        return values;
+      },
+      [](onward::TensorMap tensors) { return ToTensors(std::move(tensors)); });
+}
+
+Result<TensorMap> TrainingSession::Evaluate(const TensorMap& feeds,
+                                            const std::vector<std::string>& outputs) {
+  return Converted<TensorMap>(
+      [&]() -> absl::StatusOr<onward::TensorMap> {
+        auto values = impl_->training->Evaluate(FromTensors(feeds), outputs);
         if (!values.ok()) return Annotate(values.status(), impl_->where());
         return values;
       },
@@ -119,11 +150,12 @@ Result<Model> TrainingSession::Checkpoint() const {
   return ConvertedModel([&] { return impl_->training->Export(); });
 }
 
-Result<Model> TrainingSession::Inference() const {
+Result<Model> TrainingSession::Inference(bool averages) const {
   return Converted<Model>(
       [&]() -> absl::StatusOr<PlainModel> {
         absl::StatusOr<onward::Model> trained = impl_->training->Export();
         if (!trained.ok()) return trained.status();
+        if (averages) ONWARD_RETURN_IF_ERROR(UseAverages(&*trained));
         return ExportPlain(*trained);
       },
       [](PlainModel plain) { return Access::ToModel(std::move(plain.model)); });

@@ -9,6 +9,8 @@ namespace onward {
 namespace {
 
 constexpr double kMostClasses = 10000000;
+constexpr double kMostCalls = 1e9;
+constexpr double kMostDecay = 0.9999999;
 
 absl::Status ReadLosses(const std::vector<std::string>& texts, AuthorOptions* options) {
   std::vector<LossTerm> terms;
@@ -76,6 +78,12 @@ std::vector<Flag> AuthorFlags() {
           .Default("default"),
       Flag::Switch("freeze-statistics",
                    "BatchNormalization uses its running statistics and keeps them"),
+      Flag::Count("accumulate", "K",
+                  "make one update of K steps, as of one batch of K times the size", 1, kMostCalls),
+      Flag::Number("ema", "DECAY", "keep moving averages of the weights, as in 0.999", 0,
+                   kMostDecay),
+      Flag::Choice("precision", {"bfloat16", "float16"},
+                   "compute products and convolutions in this type; weights are kept in float"),
       Flag::Number("clip-norm", "X", "scale gradients down to this global norm", 0, 1e30),
       Flag::Number("clip-value", "X", "limit each element of a gradient to [-X, X]", 0, 1e30),
       Flag::Number("clip-adaptive", "X",
@@ -117,6 +125,11 @@ absl::Status ReadAuthorFlags(const Args& args, AuthorOptions* options) {
   }
   ONWARD_ASSIGN_OR_RETURN(options->init, ParseInit(args.String("init")));
   options->freeze_statistics = args.Has("freeze-statistics");
+  if (args.Has("accumulate")) options->accumulate = args.Int("accumulate");
+  if (args.Has("ema")) options->ema = args.Double("ema");
+  if (args.Has("precision")) {
+    options->precision = args.String("precision") == "float16" ? DType::kFloat16 : DType::kBFloat16;
+  }
   if (args.Has("clip-norm")) options->clip_norm = args.Double("clip-norm");
   if (args.Has("clip-value")) options->clip_value = args.Double("clip-value");
   if (args.Has("clip-adaptive")) options->clip_adaptive = args.Double("clip-adaptive");

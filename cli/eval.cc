@@ -13,6 +13,7 @@
 #include "trainer/report/part_figures.h"
 #include "trainer/run/class_labels.h"
 #include "trainer/run/evaluate.h"
+#include "training_info/averages.h"
 #include "training_info/import.h"
 #include "training_info/lower.h"
 #include "training_info/step.h"
@@ -107,14 +108,15 @@ absl::StatusOr<int> Verdict(const Args& args, const Evaluation& e) {
 
 absl::StatusOr<int> RunEval(const Args& args, const Environment& environment) {
   WatchInterrupts();
-  ONWARD_ASSIGN_OR_RETURN(const Model model, ReadModel(args.Argument("MODEL")));
+  ONWARD_ASSIGN_OR_RETURN(Model model, ReadModel(args.Argument("MODEL")));
+  if (args.Has("ema")) ONWARD_RETURN_IF_ERROR(UseAverages(&model));
   ONWARD_ASSIGN_OR_RETURN(std::shared_ptr<const Dataset> data,
                           OpenDataFor(model, args.String("data"), Split::kTest));
   for (const std::string& note : data->notes()) std::cerr << "note: " << note << "\n";
   EvaluateOptions options;
   ONWARD_ASSIGN_OR_RETURN(Graph graph, GraphToEvaluate(args, model, environment, &options));
   options.batch = args.Int("batch");
-  options.looked_at = model.weights().PageReleaser();
+  options.looked_at = std::as_const(model).weights().PageReleaser();
   ONWARD_ASSIGN_OR_RETURN(options.classes, StoredClasses(model));
   ONWARD_ASSIGN_OR_RETURN(std::unique_ptr<Evaluator> evaluator,
                           Evaluator::Create(std::move(graph), data, options, environment));
@@ -144,6 +146,7 @@ Command EvalCommand() {
             Flag::Value("train-output", "NAME",
                         "the model output to judge; the first float one by default"),
             Flag::Count("batch", "N", "examples at a time", 1).Default("256"),
+            Flag::Switch("ema", "with the averages of the weights in their place"),
             Flag::Number("at-least", "A", "exit 1 if the accuracy (0 to 1) is below this", 0, 1),
             Flag::Number("at-most", "E", "exit 1 if the RMSE of numbers is above this", 0, 1e30),
             Flag::Switch("json", "print one JSON object")},

@@ -19,6 +19,7 @@
 #include "trainer/run/judging.h"
 #include "training_info/adapters/files.h"
 #include "training_info/author.h"
+#include "training_info/averages.h"
 #include "training_info/combine.h"
 #include "training_info/import.h"
 #include "training_info/lower.h"
@@ -159,6 +160,7 @@ absl::StatusOr<Model> Exported(const Args& args, Model model, const Environment&
 absl::StatusOr<int> RunExport(const Args& args, const Environment& environment) {
   ONWARD_ASSIGN_OR_RETURN(Model model, ReadModel(args.Argument("MODEL")));
   WarnOfTraining(model);
+  if (args.Has("ema")) ONWARD_RETURN_IF_ERROR(UseAverages(&model));
   ONWARD_ASSIGN_OR_RETURN(const Model out, Exported(args, std::move(model), environment));
   if (!args.Has("output")) return 0;
   ONWARD_RETURN_IF_ERROR(
@@ -223,6 +225,7 @@ Command ExportCommand() {
                          "a model that takes raw data: a table with one input per column, or "
                          "with its numbers as one matrix; pictures as bytes"),
             Flag::Switch("names", "one more output, the name of the class"),
+            Flag::Switch("ema", "with the averages of the weights in their place"),
             Flag::Switch("portable-step",
                          "write the training step as plain ONNX operators instead")},
        .example = "onward export trained.onnx -o model.onnx --like original.onnx\n"

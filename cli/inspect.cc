@@ -110,6 +110,7 @@ absl::StatusOr<Facts> Gather(const Args& args, const Model& model, const Environ
     facts.parameters += tensor.elements();
     facts.parameter_bytes += static_cast<int64_t>(tensor.bytes());
   }
+  facts.adapters = GatherAdapterFacts(facts.spec, graph);
   if (graph.outputs.empty()) return facts;
   auto canonical = Canonicalize(graph);
   if (!canonical.ok()) {
@@ -130,6 +131,7 @@ absl::StatusOr<Facts> Gather(const Args& args, const Model& model, const Environ
     }
   }
   facts.run = GatherKernelFacts(*canonical, environment);
+  // Types tell more of quantized weights.
   facts.adapters = GatherAdapterFacts(facts.spec, *canonical);
   if (facts.blocked.empty() && (!facts.trainable.empty() || NamesTraining(args))) {
     auto report = Report(args, model, facts, *canonical, environment);

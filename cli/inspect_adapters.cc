@@ -9,27 +9,27 @@
 
 namespace onward {
 
-AdapterFacts GatherAdapterFacts(const TrainingSpec& spec, const Graph& typed) {
+AdapterFacts GatherAdapterFacts(const TrainingSpec& spec, const Graph& graph) {
   AdapterFacts facts;
-  for (const Adapter& adapter : FindAdapters(typed)) {
-    facts.adapters.push_back({adapter, typed.initializers.at(adapter.a).shape(),
-                              typed.initializers.at(adapter.b).shape()});
+  for (const Adapter& adapter : FindAdapters(graph)) {
+    facts.adapters.push_back({adapter, graph.initializers.at(adapter.a).shape(),
+                              graph.initializers.at(adapter.b).shape()});
   }
   std::set<std::string> updated;
   for (const TrainingEntry& entry : spec.entries) {
     for (const Binding& b : entry.update_bindings) updated.insert(b.variable);
   }
-  for (const std::string& name : RunningStatistics(typed)) updated.erase(name);
+  for (const std::string& name : RunningStatistics(graph)) updated.erase(name);
   facts.has_training = !updated.empty();
-  for (const auto& [name, tensor] : typed.initializers) {
+  for (const auto& [name, tensor] : graph.initializers) {
     if (!IsFloating(tensor.dtype())) continue;
     (updated.contains(name) ? facts.trained : facts.frozen) += tensor.elements();
   }
   std::set<std::string> counted;
-  for (const Target& target : FindTargets(typed, [](const std::string&) { return false; })) {
-    const bool floats = typed.initializers.contains(target.site.source) &&
-                        IsFloating(typed.initializers.at(target.site.source).dtype());
-    if (target.site.quantized && !floats && counted.insert(target.site.source).second)
+  for (const Target& target : FindTargets(graph, [](const std::string&) { return false; })) {
+    const bool floats = graph.initializers.contains(target.site.key.source) &&
+                        IsFloating(graph.initializers.at(target.site.key.source).dtype());
+    if (target.site.quantized && !floats && counted.insert(target.site.key.source).second)
       facts.frozen += target.site.shape.elements();
   }
   return facts;

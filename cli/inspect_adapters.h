@@ -23,8 +23,8 @@ struct AdapterFacts {
   int64_t trained = 0, frozen = 0;
 };
 
-// `typed` is the inference graph with the types of its values.
-AdapterFacts GatherAdapterFacts(const TrainingSpec& spec, const Graph& typed);
+// Of the inference graph; quantized weights are counted where the types of values are known.
+AdapterFacts GatherAdapterFacts(const TrainingSpec& spec, const Graph& graph);
 void PrintAdapterFacts(const AdapterFacts& facts);
 void WriteAdapterFacts(const AdapterFacts& facts, JsonWriter* w);
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // onward train.
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <iostream>
@@ -35,14 +36,12 @@ void PrintResult(const Args& args, const TrainResult& r) {
         .Field("steps", r.steps)
         .Field("loss", r.loss);
     if (r.evaluation.has_value()) {
-      const Evaluation& e = *r.evaluation;
-      w.Field("eval_loss", e.loss);
-      if (!std::isnan(e.accuracy)) w.Field("eval_accuracy", e.accuracy);
-      if (!std::isnan(e.rmse)) w.Field("eval_rmse", e.rmse);
-      if (e.parts.size() > 1) WriteParts(e.parts, &w.Key("eval_parts"));
+      WriteFigures("eval_", *r.evaluation, &w);
+      if (r.averages.has_value()) WriteFigures("ema_eval_", *r.averages, &w);
     }
     if (r.skipped > 0) w.Field("skipped", r.skipped);
     if (!r.stopped.empty()) w.Field("stopped", r.stopped);
+    if (r.skipped_steps.has_value()) w.Field("skipped_steps", *r.skipped_steps);
     w.Field("seconds", r.seconds).Field("interrupted", r.interrupted).EndObject();
     std::cout << w.text() << "\n";
     return;
@@ -54,6 +53,8 @@ void PrintResult(const Args& args, const TrainResult& r) {
     std::cout << absl::StrFormat(", loss %.4f", r.loss);
   }
   if (r.evaluation.has_value()) std::cout << "; evaluation " << ShortFigures(*r.evaluation);
+  if (r.averages.has_value()) std::cout << "; averages: " << ShortFigures(*r.averages);
+  if (r.skipped_steps.value_or(0) > 0) std::cout << "; skipped steps: " << *r.skipped_steps;
   std::cout << absl::StrFormat(" (%s, %.0f examples/s)\n", FormatSeconds(r.seconds),
                                r.samples_per_second);
   if (!args.String("report").empty()) std::cout << "report: " << args.String("report") << "\n";

@@ -12,6 +12,7 @@
 #include "trainer/run/class_labels.h"
 #include "trainer/run/judging.h"
 #include "training_info/rate.h"
+#include "training_info/step.h"
 #include "training_info/surgery/surgery.h"
 
 namespace onward {
@@ -67,9 +68,12 @@ std::vector<std::string> GivenAuthorFlags(const Args& args) {
   return given;
 }
 
-void FillTotal(const TrainOptions& run, const Dataset& data, ScheduleSpec* schedule) {
+// A schedule counts updates, each of `accumulate` steps.
+void FillTotal(const TrainOptions& run, const Dataset& data, int64_t accumulate,
+               ScheduleSpec* schedule) {
   if (!NeedsTotal(*schedule)) return;
-  schedule->options["total"] = static_cast<double>(PlannedSteps(run, data.size()));
+  const int64_t updates = std::max<int64_t>(1, PlannedSteps(run, data.size()) / accumulate);
+  schedule->options["total"] = static_cast<double>(updates);
 }
 
 absl::StatusOr<Model> Author(const Args& args, const Dataset& data,
@@ -99,7 +103,7 @@ absl::StatusOr<Model> Author(const Args& args, const Dataset& data,
   options.free_batch = fixed > 0 && fixed != run->batch;
   // A step of such a model takes whole batches only.
   if (fixed == run->batch) run->drop_last = true;
-  FillTotal(*run, data, &options.schedule);
+  FillTotal(*run, data, options.accumulate, &options.schedule);
   // A new head is one for other classes.
   if (args.Has("head")) StoreClasses({}, &model);
   ONWARD_ASSIGN_OR_RETURN(AuthorResult result, MakeTrainable(model, options, environment));
@@ -147,7 +151,7 @@ absl::Status ChangeRate(const Args& args, const Dataset& data, const TrainOption
         before.schedule.options.contains("total")) {
       schedule.options["total"] = before.schedule.options.at("total");
     }
-    FillTotal(run, data, &schedule);
+    FillTotal(run, data, MetadataInt(*model, kMetaAccumulate, 1), &schedule);
   }
   const std::string text = ScheduleText(schedule), old = ScheduleText(before.schedule);
   if (rate == before.optimizer.lr() && text == old) return absl::OkStatus();

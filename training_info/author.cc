@@ -2,11 +2,9 @@
 #include "training_info/author.h"
 
 #include <algorithm>
-#include <map>
+#include <optional>
 #include <set>
 
-#include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "autograd/differentiate.h"
@@ -16,13 +14,16 @@
 #include "core/graph/rename.h"
 #include "core/graph/verify.h"
 #include "training_info/adapters/insert.h"
+#include "training_info/author_entry.h"
+#include "training_info/author_forward.h"
 #include "training_info/author_loss.h"
+#include "training_info/author_state.h"
 #include "training_info/author_update.h"
 #include "training_info/export.h"
-#include "training_info/library.h"
 #include "training_info/lower.h"
 #include "training_info/rate.h"
 #include "training_info/step.h"
+#include "training_info/surgery/precision.h"
 #include "training_info/surgery/surgery.h"
 #include "training_info/weights/choice.h"
 
@@ -38,6 +39,7 @@ class Author {
         weights_(options.train, options.freeze) {}
 
   absl::StatusOr<AuthorResult> Run() {
+    ONWARD_RETURN_IF_ERROR(CheckNumbers());
     ONWARD_RETURN_IF_ERROR(PrepareInference());
     ONWARD_ASSIGN_OR_RETURN(trained_, weights_.Choose(outputs_, graph_));
     ONWARD_RETURN_IF_ERROR(BuildAlgorithm());
@@ -49,10 +51,27 @@ class Author {
     ONWARD_ASSIGN_OR_RETURN(trained_, weights_.Choose(outputs_, graph_));
     Graph work = graph_;
     ONWARD_RETURN_IF_ERROR(AddLoss(&work));
-    return ReportGradients(work, loss_, trained_, Differentiating());
+    return ReportGradients(work, loss_, Differentiated(), Differentiating());
   }
 
  private:
+  absl::Status CheckNumbers() const {
+    if (options_.accumulate < 1) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("accumulate is ", options_.accumulate, "; it takes a number from 1"));
+    }
+    if (!(options_.ema >= 0 && options_.ema < 1)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("ema is ", options_.ema, "; it takes a decay from 0 to below 1"));
+    }
+    const DType p = options_.precision;
+    if (p != DType::kUndefined && p != DType::kFloat16 && p != DType::kBFloat16) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("precision is ", DTypeName(p), "; it takes bfloat16 or float16"));
+    }
+    return absl::OkStatus();
+  }
+
   // The inference graph of the result, and whether the file's own has to be
   // rewritten for it.
   absl::Status PrepareInference() {
@@ -67,10 +86,10 @@ class Author {
     ONWARD_RETURN_IF_ERROR(FindingsToStatus(CheckGraph(graph_)));
     // A file of ai.onnx.ml alone need not import ai.onnx.
     if (graph_.opset() == 0) graph_.opsets[""] = kOldestWrittenOpset;
-    if (graph_.opset() < kOldestWrittenOpset) {
-      Note(absl::StrCat("raised the model from opset ", graph_.opset(), " to ",
-                        kOldestWrittenOpset));
-      ONWARD_ASSIGN_OR_RETURN(graph_, RaiseOpset(graph_, kOldestWrittenOpset));
+    const int oldest = std::max(kOldestWrittenOpset, OpsetForPrecision(graph_, options_.precision));
+    if (graph_.opset() < oldest) {
+      Note(absl::StrCat("raised the model from opset ", graph_.opset(), " to ", oldest));
+      ONWARD_ASSIGN_OR_RETURN(graph_, RaiseOpset(graph_, oldest));
       rewritten_ = true;
     }
     ONWARD_RETURN_IF_ERROR(OpenLearnedModels());
@@ -157,26 +176,59 @@ class Author {
   absl::Status BuildAlgorithm() {
     // Built on top of the inference graph, then cut off it.
     Graph work = graph_;
-    const size_t inference_nodes = work.nodes.size();
     ONWARD_RETURN_IF_ERROR(AddLoss(&work));
-    std::vector<std::string> gradients;
+    ONWARD_RETURN_IF_ERROR(ScaleLoss(&work));
+    ONWARD_ASSIGN_OR_RETURN(const std::vector<std::string> gradients, AddGradients(&work));
+    ONWARD_ASSIGN_OR_RETURN(rate_, WriteUpdate({options_, weights_, graph_, variables_, gradients,
+                                                scale_, environment_},
+                                               &state_, &work));
+    const bool expanded = options_.gradient == GradientForm::kExpanded;
+    if (expanded) {
+      // Standard operators only.
+      ONWARD_ASSIGN_OR_RETURN(work, InlineOwnFunctions(work, environment_));
+    }
+    std::vector<std::string> outputs = {loss_, rate_};
+    for (const LossPart& part : written_losses_.parts) outputs.push_back(part.value);
+    for (const Binding& binding : state_.bindings()) outputs.push_back(binding.value);
+    for (size_t i = 0; i < outputs_.size(); ++i) {
+      if (train_outputs_[i] != outputs_[i]) outputs.push_back(train_outputs_[i]);
+    }
+    ONWARD_ASSIGN_OR_RETURN(entry_, CutEntry({graph_, labels_, outputs, expanded ? "" : y_}, state_,
+                                             environment_, std::move(work)));
+    ONWARD_RETURN_IF_ERROR(AddInitialization(graph_, trained_, state_.starts(), options_.init,
+                                             environment_.operators(), &entry_));
+    return state_.InitializeLikeWeights(environment_.operators(), &entry_);
+  }
+
+  // What the loss is differentiated by: the weights that learn, or their masters.
+  std::vector<std::string> Differentiated() const {
+    std::vector<std::string> names;
+    for (const TrainedWeight& weight : variables_) names.push_back(weight.variable);
+    return names;
+  }
+
+  absl::Status ScaleLoss(Graph* work) {
+    y_ = loss_;
+    if (options_.precision != DType::kFloat16) return absl::OkStatus();
+    GraphBuilder b(work, &environment_.operators(), "train");
+    scale_.emplace(b, &state_);
+    y_ = b.Named(scale_->Scaled(b.Value(loss_)), b.UniqueName("scaled_loss")).name();
+    return b.status();
+  }
+
+  absl::StatusOr<std::vector<std::string>> AddGradients(Graph* work) {
     if (options_.gradient == GradientForm::kOperator) {
-      GraphBuilder b(&work, &environment_.operators(), "train");
-      gradients = AddGradientNode(b);
+      GraphBuilder b(work, &environment_.operators(), "train");
+      std::vector<std::string> gradients = AddGradientNode(b);
       ONWARD_RETURN_IF_ERROR(b.status());
       // The node is only a promise: make sure it can be kept.
-      ONWARD_RETURN_IF_ERROR(ExpandGradients(work, environment_).status());
-    } else {
-      ONWARD_ASSIGN_OR_RETURN(Gradients result,
-                              Differentiate(work, loss_, trained_, Differentiating()));
-      work = std::move(result.graph);
-      gradients = result.values;
+      ONWARD_RETURN_IF_ERROR(ExpandGradients(*work, environment_).status());
+      return gradients;
     }
-    ONWARD_RETURN_IF_ERROR(AddUpdates(gradients, &work));
-    if (options_.gradient == GradientForm::kExpanded) {
-      ONWARD_RETURN_IF_ERROR(ExpandTail(&work));
-    }
-    return CutAlgorithm(inference_nodes, std::move(work));
+    ONWARD_ASSIGN_OR_RETURN(Gradients result,
+                            Differentiate(*work, y_, Differentiated(), Differentiating()));
+    *work = std::move(result.graph);
+    return std::move(result.values);
   }
 
   DifferentiateOptions Differentiating() const {
@@ -187,32 +239,19 @@ class Author {
   }
 
   // The forward pass that is trained, and its loss.
-  absl::Status AddLoss(Graph* graph) {
-    Graph& work = *graph;
-    const TrainingModes modes = {.freeze_statistics =
-                                     options_.freeze_statistics || !options_.lora.empty()};
-    Renaming trained;
-    if (NeedsTrainingForward(graph_, outputs_, modes)) {
-      TrainingForward forward = CopyForward(graph_, outputs_, modes);
-      for (Node& node : forward.nodes) work.nodes.push_back(std::move(node));
-      entry_.update_bindings = forward.statistics;
-      Note(
-          "the algorithm holds a training-mode copy of the forward pass (BatchNormalization, "
-          "Dropout)");
-      ONWARD_RETURN_IF_ERROR(InferTypes(&work, environment_.operators()));
-      for (size_t i = 0; i < outputs_.size(); ++i) {
-        trained[outputs_[i]] = forward.outputs[i];
-        // The copy has the shape of the original, also where only its declaration tells.
-        if (const ValueType* type = work.TypeOf(outputs_[i])) {
-          work.types[forward.outputs[i]] = *type;
-        }
-      }
+  absl::Status AddLoss(Graph* work) {
+    ONWARD_ASSIGN_OR_RETURN(
+        TrainedForward forward,
+        WriteForward({options_, graph_, outputs_, trained_, environment_}, &state_, work));
+    variables_ = std::move(forward.weights);
+    for (const std::string& note : forward.notes) Note(note);
+    for (const std::string& output : outputs_) {
+      train_outputs_.push_back(Renamed(forward.outputs, output));
     }
-    for (const std::string& output : outputs_) train_outputs_.push_back(Renamed(trained, output));
     std::vector<std::string> labels = {options_.label};
     labels.insert(labels.end(), options_.more_labels.begin(), options_.more_labels.end());
     ONWARD_ASSIGN_OR_RETURN(WrittenLoss written,
-                            WriteLosses(losses_, trained, labels, environment_, &work));
+                            WriteLosses(losses_, forward.outputs, labels, environment_, work));
     loss_ = written.losses.sum;
     labels_ = std::move(written.labels);
     written_losses_ = std::move(written.losses);
@@ -224,93 +263,14 @@ class Author {
     node.op_type = "Gradient";
     node.domain = std::string(kTrainingDomain);
     node.name = "gradient";
-    node.inputs = trained_;
-    node.attributes["xs"] = trained_;
-    node.attributes["y"] = loss_;
-    for (const std::string& x : trained_)
+    node.inputs = Differentiated();
+    node.attributes["xs"] = node.inputs;
+    node.attributes["y"] = y_;
+    for (const std::string& x : node.inputs)
       node.outputs.push_back(b.UniqueName(absl::StrCat(x, "__grad")));
     std::vector<std::string> outputs = node.outputs;
     b.Append(std::move(node));
     return outputs;
-  }
-
-  absl::Status AddUpdates(const std::vector<std::string>& gradients, Graph* work) {
-    ONWARD_ASSIGN_OR_RETURN(WrittenUpdate written, WriteUpdate(options_, weights_, graph_, trained_,
-                                                               gradients, environment_, work));
-    rate_ = written.rate;
-    states_ = std::move(written.states);
-    entry_.update_bindings.insert(entry_.update_bindings.end(), written.bindings.begin(),
-                                  written.bindings.end());
-    return absl::OkStatus();
-  }
-
-  // Standard operators only.
-  absl::Status ExpandTail(Graph* work) const {
-    ONWARD_ASSIGN_OR_RETURN(Graph inlined, InlineOwnFunctions(*work, environment_));
-    *work = std::move(inlined);
-    return absl::OkStatus();
-  }
-
-  // Whether the algorithm has to compute the node itself: what the inference graph gives is
-  // there already. A node of it that differentiation made give more (the states of a Loop)
-  // runs once more, since the inference graph stays as it is.
-  static bool TakeOver(const absl::flat_hash_set<std::string>& inference_outputs, NameScope* names,
-                       Node* node) {
-    const auto given = [&](const std::string& o) { return inference_outputs.contains(o); };
-    if (std::all_of(node->outputs.begin(), node->outputs.end(),
-                    [&](const std::string& o) { return o.empty() || given(o); })) {
-      return false;
-    }
-    for (std::string& out : node->outputs) {
-      if (!out.empty() && given(out)) out = names->Unique(absl::StrCat(out, "__again"));
-    }
-    return true;
-  }
-
-  absl::Status CutAlgorithm(size_t inference_nodes, Graph work) {
-    Graph& algorithm = entry_.algorithm;
-    algorithm.name = "algorithm";
-    algorithm.opsets = work.opsets;
-    for (NamedType& in : work.inputs) {
-      const bool label = std::find(labels_.begin(), labels_.end(), in.name) != labels_.end();
-      if (label) algorithm.inputs.push_back(in);
-    }
-    for (const auto& [name, tensor] : states_) algorithm.initializers.emplace(name, tensor);
-    absl::flat_hash_set<std::string> inference_outputs;
-    for (size_t i = 0; i < inference_nodes; ++i) {
-      inference_outputs.insert(graph_.nodes[i].outputs.begin(), graph_.nodes[i].outputs.end());
-    }
-    std::vector<std::string> wanted = {loss_, rate_};
-    for (const LossPart& part : written_losses_.parts) wanted.push_back(part.value);
-    for (const Binding& b : entry_.update_bindings) wanted.push_back(b.value);
-    for (size_t i = 0; i < outputs_.size(); ++i) {
-      if (train_outputs_[i] != outputs_[i]) wanted.push_back(train_outputs_[i]);
-    }
-    Prune(&work, wanted);
-    NameScope names(work);
-    for (Node& node : work.nodes) {
-      if (!TakeOver(inference_outputs, &names, &node)) continue;
-      for (const std::string& out : node.outputs) {
-        if (const ValueType* t = work.TypeOf(out)) algorithm.types[out] = *t;
-      }
-      algorithm.nodes.push_back(std::move(node));
-    }
-    absl::flat_hash_set<std::string> listed;
-    for (const std::string& name : wanted) {
-      if (!listed.insert(name).second) continue;
-      const ValueType* type = work.TypeOf(name);
-      algorithm.outputs.push_back({name, type == nullptr ? ValueType{} : *type});
-    }
-    for (const Node& node : algorithm.nodes) {
-      if (node.domain != kOnwardDomain) continue;
-      const FunctionKey key{node.domain, node.op_type, ""};
-      if (algorithm.functions.contains(key)) continue;
-      ONWARD_ASSIGN_OR_RETURN(Function function,
-                              FileFunction(environment_.functions(), node, graph_.opset()));
-      algorithm.functions.emplace(key, std::make_shared<Function>(std::move(function)));
-    }
-    return AddInitialization(graph_, trained_, states_, options_.init, environment_.operators(),
-                             &entry_);
   }
 
   absl::StatusOr<AuthorResult> Assemble() {
@@ -330,6 +290,10 @@ class Author {
     }
     model.SetMetadata(kMetaRandomSeed, absl::StrCat(options_.seed));
     model.SetMetadata(kMetaRandomStep, "0");
+    if (scale_.has_value()) model.SetMetadata(kMetaLossScale, scale_->name());
+    if (options_.accumulate > 1) {
+      model.SetMetadata(kMetaAccumulate, absl::StrCat(options_.accumulate));
+    }
     for (const std::string& note : weights_.notes()) Note(note);
     return AuthorResult{std::move(model), trained_, weights_.decisions(), notes_};
   }
@@ -343,11 +307,14 @@ class Author {
   bool rewritten_ = false;
   std::vector<ResolvedLoss> losses_;
   std::string output_, loss_, rate_;
+  std::string y_;  // what is differentiated: the loss, or a multiple of it
   std::vector<std::string> outputs_, train_outputs_, labels_, trained_, notes_;
   std::vector<std::string> drawn_;  // weights that are new, and wait for their numbers
   LossParts written_losses_;
   WeightChoice weights_;
-  std::vector<std::pair<std::string, Tensor>> states_;
+  std::vector<TrainedWeight> variables_;  // for each of trained_
+  std::optional<LossScale> scale_;
+  AlgorithmState state_;
   TrainingEntry entry_;
 };
 

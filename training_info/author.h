@@ -49,6 +49,11 @@ struct AuthorOptions {
   // else does but what `train` names and a new head. Statistics are frozen then.
   std::vector<LoraSpec> lora;
   bool freeze_statistics = false;  // of BatchNormalization: used, not learned
+  int64_t accumulate = 1;          // calls of the step that one update is made of
+  double ema = 0;                  // decay of the weights' moving averages; 0: none are kept
+  // kFloat16 or kBFloat16: what products and convolutions compute in. Optimizers work on
+  // float then, on master copies where the weights are of 16 bits.
+  DType precision = DType::kUndefined;
   // In this order; 0: no such clipping.
   double clip_adaptive = 0, clip_value = 0, clip_norm = 0;
   int64_t head_classes = 0;  // replace the last classifier by one with so many classes; 0: keep it

@@ -1,35 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
-// The part of an algorithm that MakeTrainable writes behind the gradients: clipping, the rate,
-// and an optimizer's step for each group of weights.
+// The part of an algorithm that MakeTrainable writes behind the gradients: whether the step counts,
+// accumulation, clipping, the rate, an optimizer's step for each group of weights, averages.
 #ifndef ONWARD_TRAINING_INFO_AUTHOR_UPDATE_H_
 #define ONWARD_TRAINING_INFO_AUTHOR_UPDATE_H_
 
+#include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "training_info/author.h"
-#include "training_info/spec.h"
+#include "training_info/author_state.h"
+#include "training_info/loss_scale.h"
 
 namespace onward {
 
-struct WrittenUpdate {
-  std::string rate;  // a scalar
-  std::vector<Binding> bindings;
-  std::vector<std::pair<std::string, Tensor>> states;  // new variables, with their start
+struct UpdateRequest {
+  const AuthorOptions& options;
+  const WeightChoice& weights;
+  const Graph& graph;  // the inference graph
+  const std::vector<TrainedWeight>& trained;
+  const std::vector<std::string>& gradients;  // by the variables of `trained`
+  const std::optional<LossScale>& scale;      // what these gradients are multiplied by
+  const Environment& environment;
 };
 
-// Adds to `work` what `options` say of optimizer, schedule, groups and clipping, for the
-// weights of `graph` and their gradients.
-absl::StatusOr<WrittenUpdate> WriteUpdate(const AuthorOptions& options, const WeightChoice& weights,
-                                          const Graph& graph,
-                                          const std::vector<std::string>& trained,
-                                          const std::vector<std::string>& gradients,
-                                          const Environment& environment, Graph* work);
-
-// Which weights belong to normalisations, by the operators that read them.
-bool IsNormalizationWeight(const Graph& graph, const std::string& weight);
+// Adds to `work` what the options say of optimizer, schedule, groups, clipping, accumulation and
+// averages. Bindings of running statistics that `state` holds hold for steps that count.
+// The name of the rate, a scalar.
+absl::StatusOr<std::string> WriteUpdate(const UpdateRequest& request, AlgorithmState* state,
+                                        Graph* work);
 
 }  // namespace onward
 

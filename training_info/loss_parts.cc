@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/status.h"
+#include "core/graph/name_scope.h"
 #include "core/graph/rename.h"
 #include "core/graph/verify.h"
 #include "training_info/author_loss.h"
@@ -106,6 +107,30 @@ absl::StatusOr<LossParts> AddLosses(const std::vector<LossTerm>& terms, const st
   return std::move(written.losses);
 }
 
+namespace {
+
+// What stands for the value that training compares: an output of inference, in the type of the
+// value (a loss is float, also where the model is of 16 bits).
+std::string InferredFor(const std::string& compared, const std::string& output, Graph* graph) {
+  const auto dtype = [&](const std::string& name) {
+    const auto it = std::find_if(graph->outputs.begin(), graph->outputs.end(),
+                                 [&](const NamedType& out) { return out.name == name; });
+    return it == graph->outputs.end() ? DType::kUndefined : it->type.dtype;
+  };
+  const DType trained = dtype(compared), inferred = dtype(output);
+  const bool known = trained != DType::kUndefined && inferred != DType::kUndefined;
+  if (!known || trained == inferred) return output;
+  Node cast;
+  cast.op_type = "Cast";
+  cast.attributes["to"] = static_cast<int64_t>(trained);
+  cast.inputs = {output};
+  cast.outputs = {NameScope(*graph).Unique(absl::StrCat(output, "__compared"))};
+  graph->nodes.push_back(cast);
+  return cast.outputs[0];
+}
+
+}  // namespace
+
 absl::StatusOr<Graph> LossGraph(const TrainingSpec& spec, LossParts* losses) {
   ONWARD_ASSIGN_OR_RETURN(Graph graph, Combine(spec, 0));
   Renaming inferred;
@@ -113,12 +138,13 @@ absl::StatusOr<Graph> LossGraph(const TrainingSpec& spec, LossParts* losses) {
   for (LossPart& part : losses->parts) {
     wanted.push_back(part.value);
     for (size_t i = 0; i < part.compared.size(); ++i) {
-      if (part.compared[i] != part.term.outputs[i])
-        inferred[part.compared[i]] = part.term.outputs[i];
+      if (part.compared[i] == part.term.outputs[i] || inferred.contains(part.compared[i])) continue;
+      inferred[part.compared[i]] = InferredFor(part.compared[i], part.term.outputs[i], &graph);
     }
     part.compared = part.term.outputs;
   }
   for (Node& node : graph.nodes) RenameReads(inferred, &node);
+  ONWARD_RETURN_IF_ERROR(SortNodes(&graph));
   for (const std::string& value : wanted) {
     if (!graph.IsOutput(value)) {
       return absl::InvalidArgumentError(absl::StrCat(

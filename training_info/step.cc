@@ -2,42 +2,18 @@
 #include "training_info/step.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "absl/container/flat_hash_set.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "core/base/status.h"
 #include "training_info/combine.h"
-#include "training_info/export.h"
 #include "training_info/import.h"
 #include "training_info/lower.h"
 #include "training_info/surgery/surgery.h"
 #include "training_info/validate.h"
 
 namespace onward {
-namespace {
-
-uint64_t MetadataNumber(const Model& model, const char* key) {
-  uint64_t value = 0;
-  return absl::SimpleAtoi(model.Metadata(key), &value) ? value : 0;
-}
-
-Variables CopyOf(const Variables& variables) {
-  Variables copy;
-  for (const auto& [name, tensor] : variables) copy.emplace(name, tensor.Clone());
-  return copy;
-}
-
-// Into the same memory: plans hold no pointers, but callers may.
-void Assign(const Variables& saved, Variables* variables) {
-  for (const auto& [name, tensor] : saved) {
-    std::memcpy(variables->at(name).raw(), tensor.raw(), tensor.bytes());
-  }
-}
-
-}  // namespace
 
 absl::StatusOr<std::unique_ptr<TrainingModel>> TrainingModel::Create(
     Model model, const Environment& environment) {
@@ -65,66 +41,19 @@ absl::StatusOr<std::unique_ptr<TrainingModel>> TrainingModel::Create(
     trainer->lowered_.push_back(*std::move(lowered));
   }
   ONWARD_RETURN_IF_ERROR(trainer->OpenVariables());
-  trainer->random_ = {MetadataNumber(trainer->model_, kMetaRandomSeed),
-                      MetadataNumber(trainer->model_, kMetaRandomStep)};
-  trainer->iteration_ = MetadataNumber(trainer->model_, kMetaIteration);
+  trainer->ReadCounters(trainer->model_);
   return trainer;
 }
 
-absl::Status TrainingModel::OpenVariables() {
-  std::set<std::string> names = spec_.StateVariables(), drawn;
-  std::vector<Graph*> graphs = {&spec_.inference};
-  for (TrainingEntry& entry : spec_.entries) {
-    graphs.push_back(&entry.algorithm);
-    for (const Binding& b : entry.initialization_bindings) drawn.insert(b.variable);
-  }
-  for (Graph& graph : lowered_) graphs.push_back(&graph);
-  // What Initialize cannot compute it has to find.
-  for (const std::string& name : names) {
-    const Tensor* value = drawn.contains(name) ? nullptr : spec_.FindInitializer(name);
-    if (value != nullptr) originals_.emplace(name, *value);
-  }
-  ONWARD_ASSIGN_OR_RETURN(variables_, TakeVariables(names, graphs, &model_));
-  return absl::OkStatus();
-}
-
-absl::Status TrainingModel::Initialize() {
-  Variables fresh = originals_;
-  for (int k = 0; k < entries(); ++k) {
-    const TrainingEntry& entry = spec_.entries[k];
-    if (entry.initialization_bindings.empty()) continue;
-    ONWARD_ASSIGN_OR_RETURN(Graph graph, Canonicalize(entry.initialization));
-    CompileOptions options = environment_.compile_options();
-    Session session(std::move(graph), options);
-    RunOptions run;
-    run.random = random_;
-    auto values = session.Run({}, nullptr, run);
-    if (!values.ok())
-      return Annotate(values.status(), absl::StrCat("training_info[", k, "].initialization"));
-    for (const Binding& b : entry.initialization_bindings) {
-      const Tensor& value = values->at(b.value);
-      const Tensor& variable = variables_.at(b.variable);
-      if (value.dtype() != variable.dtype() || value.shape() != variable.shape()) {
-        return absl::InvalidArgumentError(
-            absl::StrCat("training_info[", k, "].initialization_binding: '", b.variable, "' is ",
-                         DTypeName(variable.dtype()), variable.shape().ToString(), ", but '",
-                         b.value, "' is ", DTypeName(value.dtype()), value.shape().ToString()));
-      }
-      fresh.insert_or_assign(b.variable, value);
-    }
-  }
-  Assign(fresh, &variables());
-  iteration_ = 0;
-  return absl::OkStatus();
-}
-
-CompileOptions TrainingModel::StepOptions(int entry,
-                                          const std::vector<std::string>& outputs) const {
+CompileOptions TrainingModel::StepOptions(int entry, const std::vector<std::string>& outputs,
+                                          Effect effect) const {
   CompileOptions options = environment_.compile_options();
   const std::set<std::string> state = spec_.StateVariables();
   options.variables.insert(state.begin(), state.end());
-  for (const Binding& b : spec_.entries[entry].update_bindings)
-    options.updates.emplace_back(b.variable, b.value);
+  if (effect == Effect::kAssigns) {
+    for (const Binding& b : spec_.entries[entry].update_bindings)
+      options.updates.emplace_back(b.variable, b.value);
+  }
   const Graph& graph = lowered_[entry];
   if (!outputs.empty()) {
     options.outputs.emplace();
@@ -133,17 +62,22 @@ CompileOptions TrainingModel::StepOptions(int entry,
     }
   }
   const std::string loss = model_.Metadata(kMetaLoss);
-  if (!loss.empty() && graph.IsOutput(loss)) options.finite.push_back(loss);
+  if (effect == Effect::kAssigns && !loss.empty() && graph.IsOutput(loss) &&
+      model_.Metadata(kMetaLossScale).empty()) {
+    options.finite.push_back(loss);
+  }
   options.looked_at = model_.weights().PageReleaser();
   return options;
 }
 
 TrainingModel::Program& TrainingModel::StepProgram(int entry,
-                                                   const std::vector<std::string>& outputs) {
-  auto& program = programs_[{entry, outputs}];
+                                                   const std::vector<std::string>& outputs,
+                                                   Effect effect) {
+  auto& program = programs_[{entry, effect, outputs}];
   if (program == nullptr) {
     program = std::make_unique<Program>(
-        Program{Session(lowered_[entry], StepOptions(entry, outputs)), StepInputs(entry, outputs)});
+        Program{Session(lowered_[entry], StepOptions(entry, outputs, effect)),
+                InputsOf(entry, outputs, effect)});
   }
   return *program;
 }
@@ -152,7 +86,7 @@ absl::StatusOr<Executor*> TrainingModel::PrepareStep(int entry, const TensorMap&
                                                      const std::vector<std::string>& outputs) {
   std::map<std::string, FeedType> types;
   for (const auto& [name, tensor] : feeds) types[name] = {tensor.dtype(), tensor.shape()};
-  return StepProgram(entry, outputs).session.Prepare(types);
+  return StepProgram(entry, outputs, Effect::kAssigns).session.Prepare(types);
 }
 
 absl::Status TrainingModel::CheckOutput(const std::string& name) const {
@@ -167,11 +101,16 @@ absl::Status TrainingModel::CheckOutput(const std::string& name) const {
 
 std::vector<NamedType> TrainingModel::StepInputs(int entry,
                                                  const std::vector<std::string>& outputs) const {
+  return InputsOf(entry, outputs, Effect::kAssigns);
+}
+
+std::vector<NamedType> TrainingModel::InputsOf(int entry, const std::vector<std::string>& outputs,
+                                               Effect effect) const {
   std::vector<NamedType> inputs;
   for (int k = 0; k < entries(); ++k) {
     if (entry >= 0 && k != entry) continue;
     Graph graph = lowered_[k];
-    const CompileOptions options = StepOptions(k, outputs);
+    const CompileOptions options = StepOptions(k, outputs, effect);
     std::vector<std::string> needed = WantedOutputs(graph, options);
     for (const auto& [variable, value] : options.updates) needed.push_back(value);
     for (const std::string& value : options.finite) needed.push_back(value);
@@ -191,8 +130,8 @@ std::vector<NamedType> TrainingModel::StepInputs(int entry,
 
 absl::StatusOr<ValueMap> TrainingModel::RunEntry(int entry, const ValueMap& feeds,
                                                  const std::vector<std::string>& outputs,
-                                                 const std::atomic<bool>* cancel) {
-  Program& program = StepProgram(entry, outputs);
+                                                 const std::atomic<bool>* cancel, Effect effect) {
+  Program& program = StepProgram(entry, outputs, effect);
   for (const auto& [name, value] : feeds) {
     if (variables_.contains(name)) {
       return absl::InvalidArgumentError(
@@ -210,11 +149,11 @@ absl::StatusOr<ValueMap> TrainingModel::RunEntry(int entry, const ValueMap& feed
     relevant.insert(*it);
   }
   ONWARD_RETURN_IF_ERROR(fetched_);
-  OwnVariables();
+  if (effect == Effect::kAssigns) OwnVariables();
   RunOptions run;
   run.random = random_;
   run.cancel = cancel;
-  run.writer = &writer_;
+  if (effect == Effect::kAssigns) run.writer = &writer_;
   run.residents = &residents_;
   auto result = program.session.RunValues(relevant, &variables_, run);
   if (!result.ok()) {
@@ -249,13 +188,13 @@ absl::StatusOr<ValueMap> TrainingModel::StepValues(const ValueMap& feeds,
                                                    const std::atomic<bool>* cancel) {
   // With one entry a failed run has changed nothing; with several, earlier
   // entries may have assigned already.
-  const Variables saved = entries() > 1 ? CopyOf(std::as_const(*this).variables()) : Variables{};
+  const Variables saved = entries() > 1 ? CopyOfVariables() : Variables{};
   ValueMap all;
   for (int k = 0; k < entries(); ++k) {
     if (!spec_.entries[k].rate.Includes(static_cast<int64_t>(iteration_))) continue;
     auto result = RunEntry(k, feeds, outputs, cancel);
     if (!result.ok()) {
-      Assign(saved, &variables());
+      RestoreVariables(saved);
       return result.status();
     }
     for (auto& [name, value] : *result) all[name] = std::move(value);
@@ -269,6 +208,25 @@ absl::StatusOr<TensorMap> TrainingModel::Step(const TensorMap& feeds,
                                               const std::vector<std::string>& outputs,
                                               const std::atomic<bool>* cancel) {
   ONWARD_ASSIGN_OR_RETURN(ValueMap results, StepValues(ToValues(feeds), outputs, cancel));
+  return ToTensors(std::move(results));
+}
+
+absl::StatusOr<ValueMap> TrainingModel::EvaluateValues(const ValueMap& feeds,
+                                                       const std::vector<std::string>& outputs,
+                                                       const std::atomic<bool>* cancel) {
+  ValueMap all;
+  for (int k = 0; k < entries(); ++k) {
+    ONWARD_ASSIGN_OR_RETURN(ValueMap result,
+                            RunEntry(k, feeds, outputs, cancel, Effect::kChangesNothing));
+    for (auto& [name, value] : result) all[name] = std::move(value);
+  }
+  return all;
+}
+
+absl::StatusOr<TensorMap> TrainingModel::Evaluate(const TensorMap& feeds,
+                                                  const std::vector<std::string>& outputs,
+                                                  const std::atomic<bool>* cancel) {
+  ONWARD_ASSIGN_OR_RETURN(ValueMap results, EvaluateValues(ToValues(feeds), outputs, cancel));
   return ToTensors(std::move(results));
 }
 
@@ -286,34 +244,6 @@ absl::StatusOr<TensorMap> TrainingModel::Infer(const TensorMap& feeds) {
   RunOptions run;
   run.residents = &residents_;
   return inference_->Run(feeds, &variables_, run);
-}
-
-absl::StatusOr<Model> TrainingModel::Export() const {
-  BringHome();
-  ONWARD_RETURN_IF_ERROR(fetched_);
-  // One lease for all that share the present memory: it ends with the last of them.
-  std::shared_ptr<Variables> lent = lent_.lock();
-  if (lent == nullptr) lent = std::make_shared<Variables>(variables_);
-  Variables shown;
-  for (auto& [name, tensor] : *lent) {
-    shown.emplace(name, Tensor(tensor.dtype(), tensor.shape(), tensor.raw(), lent));
-  }
-  ONWARD_ASSIGN_OR_RETURN(Model out, WithVariables(model_, shown));
-  out.SetMetadata(kMetaRandomSeed, absl::StrCat(random_.seed));
-  out.SetMetadata(kMetaRandomStep, absl::StrCat(random_.step));
-  const bool rated = std::any_of(spec_.entries.begin(), spec_.entries.end(),
-                                 [](const TrainingEntry& entry) { return entry.rate.every > 1; });
-  if (rated) out.SetMetadata(kMetaIteration, absl::StrCat(iteration_));
-  lent_ = lent;
-  return out;
-}
-
-void TrainingModel::BringHome() const { fetched_.Update(residents_.Fetch(&variables_)); }
-
-void TrainingModel::OwnVariables() {
-  if (lent_.expired()) return;
-  variables_ = CopyOf(variables_);
-  lent_.reset();
 }
 
 }  // namespace onward

@@ -6,6 +6,7 @@
 
 #include <memory>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -25,8 +26,12 @@ inline constexpr char kMetaOutput[] = "onward.output_value";  // what the loss c
 inline constexpr char kMetaTrainOutput[] =
     "onward.training_output_value";  // the same in training mode
 inline constexpr char kMetaLabel[] = "onward.label_input";
+inline constexpr char kMetaAccumulate[] = "onward.accumulate";  // steps of an update, if several
 inline constexpr char kMetaRandomSeed[] = "onward.random_seed";
 inline constexpr char kMetaRandomStep[] = "onward.random_step";
+// The variable that the loss is multiplied by before it is differentiated. Such an algorithm leaves
+// steps out whose numbers overflow, so that the loss may be anything.
+inline constexpr char kMetaLossScale[] = "onward.loss_scale";
 // Iterations done, where entries have rates (spec.h) that depend on it.
 inline constexpr char kMetaIteration[] = "onward.iteration";
 
@@ -40,6 +45,9 @@ class TrainingModel {
   // Sets every variable to the file's value, then runs every entry's
   // initialization, in order, and assigns the results.
   absl::Status Initialize();
+  // Back to the values of `start`, the model this was opened with or a checkpoint of it: every
+  // variable, the generator's state and the number of iterations.
+  absl::Status Reset(const Model& start);
   // One iteration: every entry whose rate includes it, in order, each followed by its
   // assignments.
   // `outputs` names what to return; empty: all outputs of the training graphs.
@@ -58,6 +66,14 @@ class TrainingModel {
   absl::StatusOr<TensorMap> StepEntry(int entry, const TensorMap& feeds,
                                       const std::vector<std::string>& outputs = {},
                                       const std::atomic<bool>* cancel = nullptr);
+  // What the training graphs of all entries give for the present values (the loss of a batch that
+  // is not learned from, say), in the mode that they train in. Nothing changes.
+  absl::StatusOr<ValueMap> EvaluateValues(const ValueMap& feeds,
+                                          const std::vector<std::string>& outputs = {},
+                                          const std::atomic<bool>* cancel = nullptr);
+  absl::StatusOr<TensorMap> Evaluate(const TensorMap& feeds,
+                                     const std::vector<std::string>& outputs = {},
+                                     const std::atomic<bool>* cancel = nullptr);
   // The inference graph with the present values.
   absl::StatusOr<TensorMap> Infer(const TensorMap& feeds);
 
@@ -87,6 +103,10 @@ class TrainingModel {
     return variables_;
   }
 
+  // The variables with averages in the place of weights, where the file keeps them (averages.h).
+  bool has_averages() const { return !averages_.empty(); }
+  Variables AveragedVariables() const;
+
   // Draws depend on (seed, node, step): both travel in the file.
   RandomState random() const { return random_; }
   void set_random(RandomState random) { random_ = random; }
@@ -107,17 +127,25 @@ class TrainingModel {
     Session session;
     std::vector<NamedType> inputs;
   };
+  enum class Effect { kAssigns, kChangesNothing };
   absl::Status OpenVariables();
+  void ReadCounters(const Model& model);
+  Variables CopyOfVariables() const;
+  void RestoreVariables(const Variables& saved);
   // What devices hold newer goes to the host. An error stays in fetched_, for the next call that
   // can return it.
   void BringHome() const;
   // Before variables are written to: what Export has lent stays as it is.
   void OwnVariables();
-  CompileOptions StepOptions(int entry, const std::vector<std::string>& outputs) const;
-  Program& StepProgram(int entry, const std::vector<std::string>& outputs);
+  CompileOptions StepOptions(int entry, const std::vector<std::string>& outputs,
+                             Effect effect) const;
+  Program& StepProgram(int entry, const std::vector<std::string>& outputs, Effect effect);
+  std::vector<NamedType> InputsOf(int entry, const std::vector<std::string>& outputs,
+                                  Effect effect) const;
   absl::StatusOr<ValueMap> RunEntry(int entry, const ValueMap& feeds,
                                     const std::vector<std::string>& outputs,
-                                    const std::atomic<bool>* cancel);
+                                    const std::atomic<bool>* cancel,
+                                    Effect effect = Effect::kAssigns);
 
   Model model_;
   const Environment& environment_;
@@ -126,12 +154,13 @@ class TrainingModel {
   mutable Variables variables_;
   mutable Residents residents_;
   mutable absl::Status fetched_;
+  std::map<std::string, std::string> averages_;  // AveragesOf(spec_)
   Variables originals_;  // the file's values of variables that no initialization computes
   mutable std::weak_ptr<Variables> lent_;
   const Executor* writer_ = nullptr;  // RunOptions::writer
   RandomState random_;
   uint64_t iteration_ = 0;  // of Step; entries run alone do not count
-  std::map<std::pair<int, std::vector<std::string>>, std::unique_ptr<Program>> programs_;
+  std::map<std::tuple<int, Effect, std::vector<std::string>>, std::unique_ptr<Program>> programs_;
   std::unique_ptr<Session> inference_;
 };
 

@@ -136,6 +136,19 @@ Tensor ScalarOf(DType dtype, double value, Shape shape) {
   return t;
 }
 
+Tensor RoundedTo(DType dtype, const Tensor& t) {
+  Tensor out(dtype, t.shape());
+  DispatchFloating(t.dtype(), [&]<typename From>() {
+    DispatchFloating(dtype, [&]<typename To>() {
+      const From* from = t.data<From>();
+      To* to = out.data<To>();
+      for (int64_t i = 0; i < t.elements(); ++i)
+        to[i] = FromDouble<To>(static_cast<double>(from[i]));
+    });
+  });
+  return out;
+}
+
 bool Identical(const Tensor& a, const Tensor& b) {
   if (a.dtype() != b.dtype() || a.shape() != b.shape()) return false;
   if (a.dtype() == DType::kString) return a.values<std::string>() == b.values<std::string>();

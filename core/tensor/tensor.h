@@ -88,6 +88,8 @@ absl::StatusOr<std::vector<int64_t>> ToInts(const Tensor& t);
 absl::StatusOr<std::vector<double>> ToDoubles(const Tensor& t);
 // A scalar or one-element tensor of type `dtype` holding `value` rounded to it.
 Tensor ScalarOf(DType dtype, double value, Shape shape = {});
+// The numbers of a floating-point tensor, rounded to another such type.
+Tensor RoundedTo(DType dtype, const Tensor& t);
 // Same dtype, shape and bytes.
 bool Identical(const Tensor& a, const Tensor& b);
 

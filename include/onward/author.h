@@ -31,6 +31,9 @@ struct AuthorOptions {
   std::vector<std::string> groups;       // "head.*:lr=10x,weight_decay=0"; the first that matches
   std::vector<std::string> no_decay;     // patterns without weight decay; "norm": normalisations
   bool freeze_statistics = false;        // of BatchNormalization: used, not learned
+  int64_t accumulate = 1;                // calls of Step that one update is made of
+  double ema = 0;                        // decay of averages of the weights; 0: none are kept
+  std::string precision;                 // "bfloat16", "float16": of products; "": the model's
   double clip_norm = 0;                  // bound on the gradients' global norm; 0: none
   double clip_value = 0;                 // bound on each element of a gradient; 0: none
   double clip_adaptive = 0;              // bound relative to the weights of each unit; 0: none

@@ -84,7 +84,8 @@ class Model {
   std::unique_ptr<Impl> impl_;
 };
 
-// The plain inference model: no training, nothing that only training needs.
+// The plain inference model: no training, nothing that only training needs. Adapters stay nodes of
+// it (MergeAdapters in onward/adapters.h).
 Result<Model> InferenceModel(const Model& trained);
 
 // The weights of `trained` in a copy of `original`, the file it was made trainable from,

@@ -28,6 +28,11 @@ class TrainingSession {
   // Starts anew: variables as in the model, then its initialization (fresh weights).
   Status Initialize();
 
+  // Back to the values of `start`, the model this was opened with or a checkpoint of it.
+  Status Reset(const Model& start);
+
+  // How many training graphs (TrainingInfoProto) the model has; most have one.
+  int entries() const;
   // What Step has to be fed: the model's inputs that training reads, and labels.
   const std::vector<ValueInfo>& inputs() const;
   // The name of the scalar loss among the outputs of Step, as MakeTrainable noted it in
@@ -37,6 +42,11 @@ class TrainingSession {
   // One training step. `outputs` names what to return; none: all outputs of the training
   // graphs. A step that fails, or whose loss is not finite, changes nothing.
   Result<TensorMap> Step(const TensorMap& feeds, const std::vector<std::string>& outputs = {});
+  // One entry alone, from 0, as a step of its own; the caller minds the order.
+  Result<TensorMap> StepEntry(int entry, const TensorMap& feeds,
+                              const std::vector<std::string>& outputs = {});
+  // The outputs of the training graphs, the loss among them, without learning from it.
+  Result<TensorMap> Evaluate(const TensorMap& feeds, const std::vector<std::string>& outputs = {});
   // The same where not all inputs or outputs are tensors.
   Result<ValueMap> StepValues(const ValueMap& feeds, const std::vector<std::string>& outputs = {});
   // The inference graph with the present weights.
@@ -51,8 +61,9 @@ class TrainingSession {
 
   // The model with its present values: a checkpoint, to be written and opened again.
   Result<Model> Checkpoint() const;
-  // The plain inference model with the present weights.
-  Result<Model> Inference() const;
+  // The plain inference model with the present weights, or with their averages
+  // (AuthorOptions::ema).
+  Result<Model> Inference(bool averages = false) const;
 
   TrainingSession(TrainingSession&& other) noexcept;
   TrainingSession& operator=(TrainingSession&& other) noexcept;

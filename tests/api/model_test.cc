@@ -135,6 +135,45 @@ TEST_F(Api, VariablesAreReadAndSet) {
   EXPECT_NE(training.Variable("fc2.bias")->data<float>()[0], 5);
 }
 
+TEST_F(Api, ASessionGoesBackAndLooksWithoutLearning) {
+  const Model start = Trainable();
+  TrainingSession training = TrainingSession::Create(start).value();
+  EXPECT_EQ(training.entries(), 1);
+  const float first = Loss(training);
+  const auto learned = training.Variable("fc2.bias")->Values<float>().value();
+  const float seen = training.Evaluate(Batch(), {"loss"})->at("loss").data<float>()[0];
+  EXPECT_EQ(training.Variable("fc2.bias")->Values<float>().value(), learned);
+  EXPECT_EQ(training.StepEntry(0, Batch(), {"loss"})->at("loss").data<float>()[0], seen);
+  EXPECT_FALSE(training.StepEntry(1, Batch()).ok());
+  ASSERT_TRUE(training.Reset(start).ok());
+  EXPECT_EQ(Loss(training), first);
+  EXPECT_EQ(training.Variable("fc2.bias")->Values<float>().value(), learned);
+  EXPECT_THAT(training.Reset(onward::InferenceModel(start).value()).message(),
+              HasSubstr("has no initializer"));
+}
+
+TEST_F(Api, AccumulatesAveragesAndLowersPrecision) {
+  const Model plain = onward::InferenceModel(Trainable()).value();
+  onward::AuthorOptions options;
+  options.accumulate = 2;
+  options.ema = 0.5;
+  options.precision = "float16";
+  const Model made = onward::MakeTrainable(plain, options).value().model;
+  TrainingSession training = TrainingSession::Create(made).value();
+  for (const char* name : {"fc2.bias__sum", "fc2.bias__ema", "onward_accumulated",
+                           "onward_loss_scale", "onward_skipped_steps"}) {
+    EXPECT_THAT(training.Variables(), Contains(name));
+  }
+  for (int i = 0; i < 8; ++i) Loss(training);
+  const auto weights = training.Inference()->Initializer("fc2.bias")->Values<float>().value();
+  const auto averages = training.Inference(true)->Initializer("fc2.bias")->Values<float>().value();
+  EXPECT_EQ(weights, training.Variable("fc2.bias")->Values<float>().value());
+  EXPECT_EQ(averages, training.Variable("fc2.bias__ema")->Values<float>().value());
+  EXPECT_NE(weights, averages);
+  options.precision = "float8";
+  EXPECT_THAT(onward::MakeTrainable(plain, options).status().message(), HasSubstr("float8"));
+}
+
 TEST_F(Api, WrongFeedsAreErrorsThatChangeNothing) {
   TrainingSession training = TrainingSession::Create(Trainable()).value();
   const auto before = training.Variable("fc2.bias")->Values<float>().value();

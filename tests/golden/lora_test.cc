@@ -141,5 +141,17 @@ TEST_P(LoraGolden, MergedAndAppliedGiveWhatOnnxruntimeGave) {
 INSTANTIATE_TEST_SUITE_P(Models, LoraGolden, testing::ValuesIn(Names()),
                          [](const auto& info) { return info.param; });
 
+TEST(LoraInOnnxruntime, MergedKeptAndAppliedAgree) {
+  const std::string python = OnnxruntimePython();
+  if (python.empty()) {
+    GTEST_SKIP() << "no Python with onnxruntime: name one in ONWARD_ORT_PYTHON; what onnxruntime "
+                    "gave is compared all the same";
+  }
+  const CommandResult ran =
+      RunOnward(python, absl::StrCat(GoldenFolder(), "/lora.py check --onward ", BuiltProgram(),
+                                     " --shared '", SharedPath("."), "'"));
+  EXPECT_EQ(ran.exit_code, 0) << ran.output << ran.errors;
+}
+
 }  // namespace
 }  // namespace onward

@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
@@ -138,11 +137,8 @@ INSTANTIATE_TEST_SUITE_P(Models, PortableStep, testing::ValuesIn(Names()),
                          [](const auto& info) { return info.param; });
 
 TEST(PortableStepInOnnxruntime, GivesTheSameWeights) {
-  const char* named = std::getenv("ONWARD_ORT_PYTHON");
-  const std::string python =
-      named != nullptr ? named : OfficialCasesFolder() + "/../../venv/bin/python";
-  const CommandResult has = RunOnward(python, "-c 'import numpy, onnx, onnxruntime'");
-  if (named == nullptr && has.exit_code != 0) {
+  const std::string python = OnnxruntimePython();
+  if (python.empty()) {
     GTEST_SKIP() << "no Python with onnxruntime: name one in ONWARD_ORT_PYTHON; the figures that "
                     "onnxruntime gave are compared all the same";
   }

@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 
+#include "tests/support/paths.h"
 #include "tests/support/scratch.h"
 
 namespace onward {
@@ -20,6 +21,14 @@ CommandResult RunOnward(const std::string& binary, const std::string& arguments)
   result.output = FileBytes(folder + "/out");
   result.errors = FileBytes(folder + "/err");
   return result;
+}
+
+std::string OnnxruntimePython() {
+  const char* named = std::getenv("ONWARD_ORT_PYTHON");
+  if (named != nullptr) return named;
+  const std::string python = OfficialCasesFolder() + "/../../venv/bin/python";
+  const bool has = RunOnward(python, "-c 'import numpy, onnx, onnxruntime'").exit_code == 0;
+  return has ? python : "";
 }
 
 }  // namespace onward

@@ -16,6 +16,10 @@ struct CommandResult {
 // Runs `onward ARGUMENTS` (a shell line) and waits.
 CommandResult RunOnward(const std::string& binary, const std::string& arguments);
 
+// A Python that has onnx and onnxruntime: the one that ONWARD_ORT_PYTHON names, or that of the
+// cache; "" where there is none.
+std::string OnnxruntimePython();
+
 }  // namespace onward
 
 #endif  // ONWARD_TESTS_SUPPORT_COMMAND_H_

@@ -292,5 +292,47 @@ TEST(TrainingInfo, StepsChangeNothingThatWasReadOrExported) {
   EXPECT_EQ(ValueOf(*model, "W")[0], 10);
 }
 
+// The values of a file, its counters, and nothing of what happened since.
+TEST(TrainingInfo, ResetGoesBackToAFile) {
+  const Model start = TextModel(
+      "m (float[2] x) => (float[2] y) <float[2] W = {1, 2}, float[2] V = {3, 4}> { y = Mul(x, W) }",
+      {{"a () => (float[2] n) { n = Add(W, x) }",
+        {{"W", "n"}},
+        "i () => (float[2] w) { w = RandomUniform <shape = [2]> () }",
+        {{"W", "w"}}}});
+  auto model = Open(start);
+  const TensorMap feeds = {{"x", Floats({1, 1})}};
+  ASSERT_TRUE(model->Step(feeds).ok());
+  auto later = model->Export();
+  ASSERT_TRUE(later.ok());
+  ASSERT_TRUE(model->Initialize().ok());
+  ASSERT_TRUE(model->Step(feeds).ok());
+  ASSERT_TRUE(model->Reset(start).ok());
+  EXPECT_EQ(ValueOf(*model, "W"), (std::vector<double>{1, 2}));
+  EXPECT_EQ(model->random().step, 0u);
+  ASSERT_TRUE(model->Reset(*later).ok());
+  EXPECT_EQ(ValueOf(*model, "W"), (std::vector<double>{2, 3}));
+  EXPECT_EQ(model->random().step, 1u);
+  EXPECT_FALSE(model->Reset(TextModel("m (float[2] x) => (float[2] y) { y = Neg(x) }")).ok());
+  EXPECT_EQ(ValueOf(*model, "W"), (std::vector<double>{2, 3}));
+}
+
+TEST(TrainingInfo, EvaluateChangesNothing) {
+  auto model = Open(TextModel(
+      "m (float[2] x) => (float[2] y) <float[2] W = {1, 2}> { y = Mul(x, W) }",
+      {{"a () => (float[2] n, float l) { n = Add(W, x) l = ReduceSum <keepdims = 0> (y) }",
+        {{"W", "n"}}}}));
+  const TensorMap feeds = {{"x", Floats({1, 1})}};
+  for (const std::vector<std::string>& outputs : {std::vector<std::string>{"l"}, {}}) {
+    for (int i = 0; i < 2; ++i) {
+      auto out = model->Evaluate(feeds, outputs);
+      ASSERT_TRUE(out.ok()) << out.status();
+      EXPECT_EQ(Values(out->at("l"))[0], 3);
+      EXPECT_EQ(ValueOf(*model, "W"), (std::vector<double>{1, 2}));
+      EXPECT_EQ(model->random().step, 0u);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace onward

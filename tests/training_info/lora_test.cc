@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -206,6 +207,16 @@ std::vector<Form> Forms() {
        {"W"},
        false,
        "W:rank=2,alpha=3"},
+      {"in_branches_with_names_alike",
+       "m (float[N, 3] x) => (float[N, 3] y) <float[3, 3] W " + Numbers(9) + ", float[3, 3] V " +
+           Numbers(9, 2) +
+           ", bool c = {1}> { y = If (c) <"
+           "then_branch = t () => (float[N, 3] a) { r = Transpose(W) a = MatMul(x, r) }, "
+           "else_branch = e () => (float[N, 3] b) { r = Transpose(V) b = MatMul(x, r) }> }",
+       {5, 3},
+       {"W"},
+       false,
+       "W:rank=2,alpha=3"},
       {"in_a_function",
        "m (float[N, 3] x) => (float[N, 3] y) <float[3, 3] W " + Numbers(9) +
            "> { y = local.f(x, W) }\n<domain: \"local\", opset_import: [\"\" : 18]> f (a, w) => "
@@ -248,6 +259,13 @@ std::vector<Form> Forms() {
            "> { y = com.microsoft.MatMulNBits <K = 20, N = 3, bits = 4, "
            "block_size = 16> (x, W, s) }",
        {5, 20},
+       {"W"},
+       true},
+      {"packed_floats",
+       microsoft + "m (float[N, 16] x) => (float[N, 3] y) <uint8[24] W " + Integers(24, 0, 256) +
+           ", float[3] s = {1, 2, 0.5}> { y = com.microsoft.MatMulBnb4 "
+           "<K = 16, N = 3, block_size = 16, quant_type = 1, transB = 1> (x, W, s) }",
+       {5, 16},
        {"W"},
        true},
       {"with_dropout",
@@ -322,7 +340,8 @@ TEST_P(LoraForm, MergedIsTheSameFunction) {
   const MergedModel all = Merge(trained_, MergeMode::kDequantize);
   EXPECT_THAT(all.merged.kept, IsEmpty());
   EXPECT_LE(Distance(OutputOf(Reread(all.model), x_), y_), kTolerance);
-  EXPECT_EQ(CountOps(all.model, "MatMulNBits") + CountOps(all.model, "DequantizeLinear"), 0);
+  for (const char* op : {"MatMulNBits", "MatMulBnb4", "DequantizeLinear"})
+    EXPECT_EQ(CountOps(all.model, op), 0) << op;
 }
 
 TEST_P(LoraForm, ApartAndPutOnAgainIsTheSameFunction) {
@@ -591,6 +610,58 @@ TEST(Lora, ExportLikePutsMergedWeightsIntoTheOriginal) {
   EXPECT_EQ(like->opsets().at(""), 9);
   const Tensor x = Data({3, 4}, 2);
   EXPECT_LE(Distance(OutputOf(*like, x), training->Infer({{"x", x}})->at("y")), kTolerance);
+}
+
+TEST(Lora, ChangesOfSixteenBitWeightsAreRoundedToThem) {
+  Graph graph =
+      *InferenceGraph(TextModel("m (float[N, 4] x) => (float[N, 3] y) <float[4, 3] W " +
+                                Numbers(12) + "> { w = Cast <to = 1> (W) y = MatMul(x, w) }"));
+  Tensor half(DType::kFloat16, {4, 3});
+  for (int i = 0; i < 12; ++i)
+    half.data<Float16>()[i] = Float16(graph.initializers.at("W").data<float>()[i]);
+  graph.initializers.at("W") = half;
+  const Model model = ModelFromGraph(graph, 8, "test");
+  auto training = Open(Made(model, WithLora("W:rank=2")).model);
+  const Tensor x = Data({5, 4}, 3);
+  EXPECT_EQ(training->variables().at("W.lora_A").dtype(), DType::kFloat);
+  for (int i = 0; i < 3; ++i)
+    ASSERT_TRUE(training->Step({{"x", x}, {"label", Data({5, 3}, 9)}}).ok());
+  const MergedModel merged = Merge(*training->Export());
+  EXPECT_THAT(merged.merged.changed, ElementsAre("W"));
+  EXPECT_EQ(InferenceGraph(merged.model)->initializers.at("W").dtype(), DType::kFloat16);
+  EXPECT_LE(Distance(OutputOf(merged.model, x), training->Infer({{"x", x}})->at("y")), 2e-3);
+}
+
+// Other runtimes ask for it.
+TEST(Lora, NamesOfNodesAreUnique) {
+  Graph graph = *InferenceGraph(TextModel(kTwoLayers));
+  for (size_t i = 0; i < graph.nodes.size(); ++i) graph.nodes[i].name = absl::StrCat("node", i);
+  const AuthorResult made =
+      Made(ModelFromGraph(graph, 8, "test"), WithLora("*:rank=1,dropout=0.5"));
+  const Graph adapted = *InferenceGraph(made.model);
+  std::set<std::string> names;
+  for (const Node& node : adapted.nodes) EXPECT_TRUE(names.insert(node.name).second) << node.name;
+  EXPECT_EQ(names.size(), 3u + 2 * 5);
+}
+
+// Anybody may write metadata.
+TEST(Lora, MetadataThatMeanNothingAreLeftAlone) {
+  const Graph graph = *InferenceGraph(Made(TextModel(kTwoLayers), WithLora("first_*")).model);
+  ASSERT_EQ(FindAdapters(graph).size(), 1u);
+  for (const auto& [key, value] :
+       std::vector<std::pair<std::string, std::string>>{{kLoraRankKey, "many"},
+                                                        {kLoraRankKey, "0"},
+                                                        {kLoraRankKey, "1e300"},
+                                                        {kLoraAlphaKey, "nan"},
+                                                        {kLoraUseKey, "-1"},
+                                                        {kLoraUseKey, "1e99"},
+                                                        {kLoraDropoutKey, "2"},
+                                                        {kLoraTargetKey, ""},
+                                                        {kLoraPartKey, "C"}}) {
+    Graph changed = graph;
+    changed.metadata["first_weight.lora_A"][key] = value;
+    EXPECT_THAT(FindAdapters(changed), IsEmpty()) << key << " " << value;
+  }
 }
 
 // --- what is refused

@@ -101,6 +101,57 @@ TEST(Schedules, AreInTheTable) {
 INSTANTIATE_TEST_SUITE_P(Resume, EverySchedule, testing::ValuesIn(kSchedules),
                          [](const auto& info) { return std::to_string(info.index); });
 
+struct Extras {
+  std::string precision;
+  int64_t accumulate;
+  double ema, clip_norm;
+  GradientForm gradient;
+};
+
+std::vector<Extras> AllExtras() {
+  std::vector<Extras> all;
+  for (const char* precision : {"", "bfloat16", "float16"}) {
+    for (const int64_t accumulate : {1, 2}) {
+      for (const double ema : {0., 0.9}) {
+        for (const double clip : {0., 0.5}) {
+          for (const GradientForm form : {GradientForm::kOperator, GradientForm::kExpanded}) {
+            all.push_back({precision, accumulate, ema, clip, form});
+          }
+        }
+      }
+    }
+  }
+  return all;
+}
+
+class Combination : public testing::TestWithParam<Extras> {};
+
+// Three of six calls end in the middle of an accumulation.
+TEST_P(Combination, Resumes) {
+  const Extras& extras = GetParam();
+  AuthorOptions options;
+  if (!extras.precision.empty()) {
+    options.precision = extras.precision == "float16" ? DType::kFloat16 : DType::kBFloat16;
+  }
+  options.accumulate = extras.accumulate;
+  options.ema = extras.ema;
+  options.clip_norm = extras.clip_norm;
+  options.gradient = extras.gradient;
+  ExpectResumes(options);
+}
+
+INSTANTIATE_TEST_SUITE_P(Resume, Combination, testing::ValuesIn(AllExtras()),
+                         [](const auto& info) { return std::to_string(info.index); });
+
+// The factor of the rate is written behind the If that waits for an update.
+TEST(Plateau, ResumesInTheMiddleOfAnAccumulation) {
+  AuthorOptions options;
+  options.schedule = ParseSchedule("reduce_on_plateau").value();
+  options.accumulate = 2;
+  options.ema = 0.9;
+  ExpectResumes(options);
+}
+
 TEST(Groups, Resume) {
   AuthorOptions options;
   options.groups = {ParseGroup("W1:lr=10x").value(), ParseGroup("b*:lr=0.01,beta1=0.5").value()};

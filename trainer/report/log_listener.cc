@@ -30,13 +30,11 @@ class LogFile : public RunListener {
   }
 
   absl::Status OnEvaluation(const EvaluationEvent& event) override {
-    const Evaluation& e = event.evaluation;
     JsonWriter w;
-    w.BeginObject().Field("step", event.step).Field("eval_loss", e.loss);
-    if (!std::isnan(e.accuracy)) w.Field("eval_accuracy", e.accuracy);
-    if (!std::isnan(e.rmse)) w.Field("eval_rmse", e.rmse).Field("eval_mae", e.mae);
-    if (e.parts.size() > 1) WriteParts(e.parts, &w.Key("eval_parts"));
-    return file_->Append(w.Field("examples", e.examples).EndObject());
+    w.BeginObject().Field("step", event.step);
+    WriteFigures("eval_", event.evaluation, &w);
+    if (event.averages.has_value()) WriteFigures("ema_eval_", *event.averages, &w);
+    return file_->Append(w.Field("examples", event.evaluation.examples).EndObject());
   }
 
  private:

@@ -43,6 +43,13 @@ std::vector<std::string> PartLines(const Evaluation& e) {
   return lines;
 }
 
+void WriteFigures(const std::string& prefix, const Evaluation& e, JsonWriter* w) {
+  w->Field(prefix + "loss", e.loss);
+  if (!std::isnan(e.accuracy)) w->Field(prefix + "accuracy", e.accuracy);
+  if (!std::isnan(e.rmse)) w->Field(prefix + "rmse", e.rmse).Field(prefix + "mae", e.mae);
+  if (e.parts.size() > 1) WriteParts(e.parts, &w->Key(prefix + "parts"));
+}
+
 void WriteParts(const std::vector<PartEvaluation>& parts, JsonWriter* w) {
   w->BeginArray();
   for (const PartEvaluation& part : parts) {

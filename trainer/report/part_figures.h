@@ -18,6 +18,10 @@ std::string ShortFigures(const Evaluation& evaluation);
 // A line for each of several losses: "0.1*l1@mask: loss 3.3, MAE 3.3, RMSE 4.1".
 std::vector<std::string> PartLines(const Evaluation& evaluation);
 
+// Fields of an object that is open: PREFIXloss, PREFIXaccuracy, PREFIXrmse and PREFIXmae where
+// they were measured, PREFIXparts where there are several losses.
+void WriteFigures(const std::string& prefix, const Evaluation& evaluation, JsonWriter* w);
+
 // [{"name":"0.1*l1@mask","output":"mask","loss":3.3,"mae":3.3,"rmse":4.1}, ...]
 void WriteParts(const std::vector<PartEvaluation>& parts, JsonWriter* w);
 

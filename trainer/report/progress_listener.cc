@@ -31,7 +31,9 @@ class ShownProgress : public RunListener {
   absl::Status OnEvaluation(const EvaluationEvent& event) override {
     OnNote(absl::StrCat(
         event.epoch > 0 ? absl::StrCat("epoch ", event.epoch) : absl::StrCat("step ", event.step),
-        ": evaluation ", ShortFigures(event.evaluation)));
+        ": evaluation ", ShortFigures(event.evaluation),
+        event.averages.has_value() ? absl::StrCat("; averages: ", ShortFigures(*event.averages))
+                                   : ""));
     return absl::OkStatus();
   }
 

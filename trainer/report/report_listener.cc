@@ -41,6 +41,11 @@ class Report : public RunListener {
     if (!result.saved) return absl::OkStatus();
     data_.subtitle = absl::StrCat(result.steps, " steps, batch ", batch_);
     if (result.evaluation.has_value()) ShowEvaluation(*result.evaluation);
+    if (result.averages.has_value()) ShowAverages(*result.averages);
+    if (result.skipped_steps.value_or(0) > 0) {
+      data_.figures.push_back(
+          {"Skipped steps", absl::StrCat(*result.skipped_steps), "they overflowed"});
+    }
     data_.figures.push_back({"Training loss", absl::StrFormat("%.4f", result.loss), "smoothed"});
     data_.figures.push_back({"Steps", absl::StrCat(result.steps), ""});
     data_.timing = {{"Time", FormatSeconds(result.seconds)},
@@ -72,6 +77,14 @@ class Report : public RunListener {
     data_.confusion = e.confusion;
     data_.wrong = e.wrong;
     data_.wrong_total = e.wrong_total;
+  }
+
+  void ShowAverages(const Evaluation& e) {
+    const bool classes = !std::isnan(e.accuracy);
+    data_.figures.push_back(
+        {classes ? "Accuracy of averages" : "RMSE of averages",
+         classes ? absl::StrFormat("%.2f %%", 100 * e.accuracy) : absl::StrFormat("%.4g", e.rmse),
+         "export --ema"});
   }
 
   std::string path_, output_;

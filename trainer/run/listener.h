@@ -60,6 +60,7 @@ struct EvaluationEvent {
   int64_t step = 0;
   int64_t epoch = 0;  // that has ended; 0: none has, just now
   const Evaluation& evaluation;
+  const std::optional<Evaluation>& averages;  // the same of the weights' averages, where kept
 };
 
 struct CheckpointEvent {
@@ -72,6 +73,8 @@ struct TrainResult {
   int64_t steps = 0;
   double loss = kNotMeasured;  // smoothed, at the end
   std::optional<Evaluation> evaluation;
+  std::optional<Evaluation> averages;    // EvaluationEvent::averages
+  std::optional<int64_t> skipped_steps;  // of this run, where overflows are left out (loss_scale.h)
   bool interrupted = false;
   bool saved = false;   // the output holds this run
   std::string stopped;  // why it ended before its last step, of its own accord; "": it did not

@@ -2,6 +2,7 @@
 #include "trainer/run/loop.h"
 
 #include <cmath>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "core/base/status.h"
@@ -10,6 +11,7 @@
 #include "trainer/run/checkpoints.h"
 #include "trainer/run/data_check.h"
 #include "trainer/run/prepared_run.h"
+#include "training_info/loss_scale.h"
 
 namespace onward {
 namespace {
@@ -47,6 +49,7 @@ class Loop {
     checkpoints_.Note(kMetaDataPrint, p_.data_fingerprint);
     NoteSkipped();
     NoteDecisions();
+    skipped_before_ = SkippedSteps(*model).value_or(0);
   }
 
   absl::StatusOr<TrainResult> Run() {
@@ -276,13 +279,31 @@ class Loop {
 
   absl::Status Evaluate(int64_t epoch) {
     ONWARD_ASSIGN_OR_RETURN(Evaluation e, p_.evaluator->Run(&model_->variables(), cancel_));
+    std::optional<Evaluation> averaged;
+    if (model_->has_averages()) {
+      Variables averages = model_->AveragedVariables();
+      ONWARD_ASSIGN_OR_RETURN(averaged, p_.evaluator->Run(&averages, cancel_));
+    }
     evaluated_at_ = result_.steps;
     result_.evaluation = std::move(e);
-    return listener_->OnEvaluation({result_.steps, epoch, *result_.evaluation});
+    result_.averages = std::move(averaged);
+    return listener_->OnEvaluation({result_.steps, epoch, *result_.evaluation, result_.averages});
+  }
+
+  // Steps whose numbers overflowed have taught nothing: who trains should know how many.
+  void CountSkipped() {
+    const std::optional<int64_t> skipped = SkippedSteps(*model_);
+    if (!skipped.has_value()) return;
+    result_.skipped_steps = *skipped - skipped_before_;
+    if (*result_.skipped_steps == 0) return;
+    listener_->OnNote(absl::StrCat(
+        "note: ", *result_.skipped_steps, " of ", result_.steps - p_.facts.first_step,
+        " steps overflowed and were left out; the loss is scaled by ", LossScaleNow(*model_)));
   }
 
   // What is left to do after the steps, which ended like this.
   absl::Status End(const absl::Status& status) {
+    CountSkipped();
     const bool failed = !status.ok() && !result_.interrupted;
     result_.saved = checkpoints_.saved();
     if (failed && checkpoints_.replaces_other() && !result_.saved) {
@@ -310,6 +331,7 @@ class Loop {
   const std::optional<Patience> patience_at_start_ = p_.patience;
   int returns_ = 0, skips_told_ = 0;
   int64_t returned_to_ = -1, skipped_in_a_row_ = 0, evaluated_at_ = -1;
+  int64_t skipped_before_ = 0;  // steps, in runs before this one
   SmoothedMean smoothed_loss_{kLossDecay}, smoothed_accuracy_{kLossDecay};
   double started_ = SteadySeconds(), first_ended_ = 0;
   int64_t examples_ = 0;  // that this run has trained on

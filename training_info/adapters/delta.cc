@@ -40,18 +40,6 @@ std::vector<double> Transposed(const std::vector<double>& values, const Shape& s
   return out;
 }
 
-Shape Permuted(const Shape& shape, const std::vector<int64_t>& perm) {
-  Shape out = shape;
-  for (int i = 0; i < shape.rank(); ++i) out[i] = shape[static_cast<int>(perm[i])];
-  return out;
-}
-
-std::vector<int64_t> PermOf(const Node& transpose, int rank) {
-  std::vector<int64_t> reversed(rank);
-  for (int i = 0; i < rank; ++i) reversed[i] = rank - 1 - i;
-  return transpose.Ints("perm", std::move(reversed));
-}
-
 }  // namespace
 
 absl::StatusOr<std::vector<double>> DeltaOf(const Site& site, const Tensor& a, const Tensor& b,
@@ -89,30 +77,15 @@ absl::StatusOr<std::vector<double>> DeltaOf(const Site& site, const Tensor& a, c
 
 std::optional<std::vector<double>> DeltaOfSource(const Site& site, const Sight& sight,
                                                  std::vector<double> delta) {
-  const auto source = sight.TypeOf(site.source);
-  if (!source.has_value()) return std::nullopt;
-  std::vector<Shape> before = {source->shape};  // of what each node reads
-  for (const Node* node : site.chain) {
-    if (node->Is("Transpose")) {
-      const std::vector<int64_t> perm = PermOf(*node, before.back().rank());
-      if (!IsPermutation(perm, before.back().rank())) return std::nullopt;
-      before.push_back(Permuted(before.back(), perm));
-    } else if (node->Is("Identity") || node->Is("Cast")) {
-      before.push_back(Shape(before.back()));
-    } else {
-      const auto type = sight.TypeOf(node->outputs[0]);
-      if (!type.has_value()) return std::nullopt;
-      before.push_back(type->shape);
-    }
-    if (before.back().elements() != source->shape.elements()) return std::nullopt;
-  }
-  if (before.back() != site.shape) return std::nullopt;
+  const auto types = ChainTypes(site, sight);
+  if (!types.has_value()) return std::nullopt;
   for (size_t i = site.chain.size(); i-- > 0;) {
     if (!site.chain[i]->Is("Transpose")) continue;
-    const std::vector<int64_t> perm = PermOf(*site.chain[i], before[i].rank());
+    const std::vector<int64_t> perm = PermOf(*site.chain[i], (*types)[i].shape.rank());
+    if (!IsPermutation(perm, (*types)[i + 1].shape.rank())) return std::nullopt;
     std::vector<int64_t> back(perm.size());
     for (size_t axis = 0; axis < perm.size(); ++axis) back[perm[axis]] = static_cast<int64_t>(axis);
-    delta = Transposed(delta, before[i + 1], back);
+    delta = Transposed(delta, (*types)[i + 1].shape, back);
   }
   return delta;
 }

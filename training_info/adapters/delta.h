@@ -3,6 +3,7 @@
 #ifndef ONWARD_TRAINING_INFO_ADAPTERS_DELTA_H_
 #define ONWARD_TRAINING_INFO_ADAPTERS_DELTA_H_
 
+#include <optional>
 #include <vector>
 
 #include "absl/status/statusor.h"

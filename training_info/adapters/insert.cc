@@ -29,11 +29,12 @@ class TargetFinder {
     for (const Node& node : graph.nodes) {
       ForEachBody(node, [&](const std::string&, const Graph& body) { Visit(body, &sight); });
       std::optional<Site> site = SiteOf(node, sight);
-      if (!site.has_value() || !root_.ValueMetadata(site->source, kLoraPartKey).empty()) continue;
+      if (!site.has_value() || !root_.ValueMetadata(site->key.source, kLoraPartKey).empty())
+        continue;
       if (!seen_.insert(site->key).second) continue;
       site->chain.clear();
       const std::string& operand = site->key.operand;
-      const std::string name = is_tensor_(operand) ? operand : site->source;
+      const std::string name = is_tensor_(operand) ? operand : site->key.source;
       const int use = uses_[name]++;
       targets_.push_back({*std::move(site), name, use});
     }
@@ -192,7 +193,7 @@ absl::StatusOr<AddedAdapters> AddAdapters(const std::vector<LoraSpec>& specs,
   Prune(&part, outputs);
   std::vector<Target> targets =
       FindTargets(part, [&](const std::string& value) { return weights.StoodForTensor(value); });
-  std::erase_if(targets, [&](const Target& t) { return whole.contains(t.site.source); });
+  std::erase_if(targets, [&](const Target& t) { return whole.contains(t.site.key.source); });
   std::map<std::pair<std::string, int>, Adapter> present;
   for (Adapter& adapter : FindAdapters(*graph))
     present.emplace(std::pair(adapter.target, adapter.use), std::move(adapter));
@@ -203,7 +204,7 @@ absl::StatusOr<AddedAdapters> AddAdapters(const std::vector<LoraSpec>& specs,
   for (const Target& target : targets) {
     const LoraSpec* first = nullptr;
     for (const LoraSpec& spec : specs) {
-      if (!weights.Means(spec.pattern, target.site.source, *graph) &&
+      if (!weights.Means(spec.pattern, target.site.key.source, *graph) &&
           !MatchesPattern(target.name, spec.pattern)) {
         continue;
       }
@@ -211,7 +212,7 @@ absl::StatusOr<AddedAdapters> AddAdapters(const std::vector<LoraSpec>& specs,
       if (first == nullptr) first = &spec;
     }
     if (first == nullptr) continue;
-    added.bases.insert(target.site.source);
+    added.bases.insert(target.site.key.source);
     if (auto there = present.find({target.name, target.use}); there != present.end()) {
       added.notes.push_back(absl::StrCat("'", target.name, "' has an adapter already: it goes on"));
       added.adapters.push_back(there->second);

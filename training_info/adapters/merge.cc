@@ -116,8 +116,8 @@ class Merger {
 
   // Whether nothing but the adapter's products reads the values from the source to the operand.
   bool ReadAlone(const Site& site, const Plan& plan) const {
-    if (!root_->initializers.contains(site.source)) return false;
-    std::string value = site.source;
+    if (!root_->initializers.contains(site.key.source)) return false;
+    std::string value = site.key.source;
     for (const Node* node : site.chain) {
       if (reads_.at(value) != 1) return false;
       value = node->outputs[0];
@@ -132,8 +132,8 @@ class Merger {
                                     root_->initializers.at(use.adapter->b), use.scale));
     if (!site.quantized && ReadAlone(site, *plan)) {
       if (const auto change = DeltaOfSource(site, sight, delta)) {
-        ONWARD_ASSIGN_OR_RETURN(fresh_[site.source],
-                                Sum(root_->initializers.at(site.source), *change));
+        ONWARD_ASSIGN_OR_RETURN(fresh_[site.key.source],
+                                Sum(root_->initializers.at(site.key.source), *change));
         return absl::OkStatus();
       }
     }

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
+#include "core/base/shape.h"
 #include "training_info/weights/flow.h"
 
 namespace onward {
@@ -24,7 +26,7 @@ bool FollowChain(const Sight& sight, Site* site) {
   std::string value = site->key.operand;
   for (int hop = 0; hop <= kMostHops; ++hop) {
     if (sight.Stored(value).has_value()) {
-      site->source = value;
+      site->key.source = value;
       std::reverse(site->chain.begin(), site->chain.end());
       return true;
     }
@@ -51,14 +53,34 @@ std::optional<Site> PackedSite(const Node& node, const Sight& sight) {
   const int64_t most = bytes->elements() * 8;
   if (in > most || out > most) return std::nullopt;
   Site site;
-  site.key = {.operand = node.inputs[1], .form = Site::Form::kPacked};
-  site.source = node.inputs[1];
+  site.key = {.operand = node.inputs[1], .source = node.inputs[1], .form = Site::Form::kPacked};
   site.quantized = true;
   // MatMulBnb4's scales are float whatever the data is.
   const auto data = sight.TypeOf(node.inputs[0]);
   site.dtype = node.op_type == "MatMulNBits" || !data.has_value() ? scales->dtype : data->dtype;
   site.shape = {in, out};
   return site;
+}
+
+// What is not in the file: values in bodies have no types there.
+std::optional<Sight::Known> Derived(const Node& node, const Sight::Known& from,
+                                    const Sight& sight) {
+  Sight::Known known = from;
+  if (node.Is("Transpose")) {
+    const std::vector<int64_t> perm = PermOf(node, from.shape.rank());
+    if (!IsPermutation(perm, from.shape.rank())) return std::nullopt;
+    for (int i = 0; i < from.shape.rank(); ++i)
+      known.shape[i] = from.shape[static_cast<int>(perm[i])];
+  } else if (node.Is("Cast")) {
+    known.dtype = static_cast<DType>(node.Int("to", 0));
+  } else if (node.op_type == "DequantizeLinear") {
+    const auto scale = node.HasInput(1) ? sight.TypeOf(node.inputs[1]) : std::nullopt;
+    if (!scale.has_value()) return std::nullopt;
+    known.dtype = scale->dtype;
+  } else if (!node.Is("Identity") && node.op_type != "QuantizeLinear") {
+    return std::nullopt;
+  }
+  return known;
 }
 
 bool FitsForm(const Node& node, const Site& site) {
@@ -70,6 +92,26 @@ bool FitsForm(const Node& node, const Site& site) {
 }
 
 }  // namespace
+
+std::vector<int64_t> PermOf(const Node& transpose, int rank) {
+  std::vector<int64_t> reversed(rank);
+  for (int i = 0; i < rank; ++i) reversed[i] = rank - 1 - i;
+  return transpose.Ints("perm", std::move(reversed));
+}
+
+std::optional<std::vector<Sight::Known>> ChainTypes(const Site& site, const Sight& sight) {
+  const auto source = sight.TypeOf(site.key.source);
+  if (!source.has_value()) return std::nullopt;
+  std::vector<Sight::Known> types = {*source};
+  for (const Node* node : site.chain) {
+    auto type = sight.TypeOf(node->outputs[0]);
+    if (!type.has_value()) type = Derived(*node, types.back(), sight);
+    if (!type.has_value() || type->shape.elements() != source->shape.elements())
+      return std::nullopt;
+    types.push_back(*std::move(type));
+  }
+  return types;
+}
 
 std::optional<Site> SiteOf(const Node& node, const Sight& sight) {
   if (node.Is("MatMulNBits", kMicrosoftDomain) || node.Is("MatMulBnb4", kMicrosoftDomain))
@@ -86,11 +128,12 @@ std::optional<Site> SiteOf(const Node& node, const Sight& sight) {
   site.key.form = conv ? Site::Form::kConv : second ? Site::Form::kRight : Site::Form::kLeft;
   site.key.transposed = node.Is("Gemm") && node.Int(second ? "transB" : "transA", 0) != 0;
   site.key.groups = conv ? node.Int("group", 1) : 1;
-  const auto known = sight.TypeOf(site.key.operand);
-  if (!known.has_value() || !IsFloating(known->dtype)) return std::nullopt;
-  site.dtype = known->dtype;
-  site.shape = known->shape;
-  if (!FitsForm(node, site) || !FollowChain(sight, &site)) return std::nullopt;
+  if (!FollowChain(sight, &site)) return std::nullopt;
+  const auto types = ChainTypes(site, sight);
+  if (!types.has_value() || !IsFloating(types->back().dtype)) return std::nullopt;
+  site.dtype = types->back().dtype;
+  site.shape = types->back().shape;
+  if (!FitsForm(node, site)) return std::nullopt;
   return site;
 }
 

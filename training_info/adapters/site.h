@@ -25,6 +25,7 @@ struct Site {
   // Nodes that are alike in this have one adapter.
   struct Key {
     std::string operand;  // what the node reads
+    std::string source;   // what is stored: the operand, or what it is computed from
     Form form = Form::kRight;
     bool transposed = false;  // Gemm's transA or transB of the weight
     int64_t groups = 1;
@@ -32,7 +33,6 @@ struct Site {
   };
 
   Key key;
-  std::string source;  // what is stored: the operand itself, or what it is computed from
   // The nodes from the source to the operand, in order: changes of shape and type, and
   // dequantization.
   std::vector<const Node*> chain;
@@ -49,6 +49,12 @@ struct Site {
   Shape UpShape(int64_t rank) const;
   int64_t UsefulRank(int64_t rank) const;
 };
+
+// The types of the source and of what each node of the chain makes of it; nothing where one is not
+// known.
+std::optional<std::vector<Sight::Known>> ChainTypes(const Site& site, const Sight& sight);
+// How a Transpose in a chain orders axes.
+std::vector<int64_t> PermOf(const Node& transpose, int rank);
 
 // What a node of the graph in sight is, if it is one.
 std::optional<Site> SiteOf(const Node& node, const Sight& sight);

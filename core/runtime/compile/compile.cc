@@ -5,6 +5,7 @@
 #include <new>
 
 #include "absl/algorithm/container.h"
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/status.h"
 #include "core/graph/infer.h"
@@ -16,6 +17,7 @@
 #include "core/runtime/plan/commit.h"
 #include "core/runtime/plan/place.h"
 #include "core/runtime/plan/recompute.h"
+#include "core/runtime/rewrite/conditional_updates.h"
 #include "core/runtime/rewrite/fuse.h"
 #include "core/runtime/rewrite/merge_updates.h"
 #include "core/runtime/rewrite/pointwise.h"
@@ -44,7 +46,9 @@ Compiler::Compiler(const Graph& graph, const CompileOptions& options,
       options_(options),
       builder_(options),
       plan_(builder_.plan()),
-      kept_on_host_(kept_on_host) {
+      kept_on_host_(kept_on_host),
+      updates_(options.updates),
+      conditions_(options.conditions) {
   plan_.opsets = graph.opsets;
   operators_ = options.operators;
   if (options.element_types != nullptr && !options.element_types->empty()) {
@@ -56,8 +60,11 @@ Compiler::Compiler(const Graph& graph, const CompileOptions& options,
 absl::StatusOr<std::shared_ptr<const Plan>> Compiler::Run() {
   const std::vector<std::string> wanted = WantedOutputs(graph_, options_);
   std::vector<std::string> needed = wanted;
-  for (const auto& [variable, value] : options_.updates) needed.push_back(value);
-  for (const std::string& value : options_.finite) needed.push_back(value);
+  needed.insert(needed.end(), options_.finite.begin(), options_.finite.end());
+  ONWARD_RETURN_IF_ERROR(
+      OpenConditionalUpdates({needed.begin(), needed.end()}, &graph_, &updates_, &conditions_));
+  for (const auto& [variable, value] : updates_) needed.push_back(value);
+  for (const auto& [value, condition] : conditions_) needed.push_back(condition.value);
   keep_ = options_.variables;
   keep_.insert(needed.begin(), needed.end());
   // From here on, what is needed is known, and initializers are not fed.
@@ -67,7 +74,7 @@ absl::StatusOr<std::shared_ptr<const Plan>> Compiler::Run() {
   ReadThroughIdentities(&graph_);
   // Variables that are assigned have to reach the last plan, also where nothing reads them.
   std::vector<std::string> here = needed;
-  for (const auto& [variable, value] : options_.updates) here.push_back(variable);
+  for (const auto& [variable, value] : updates_) here.push_back(variable);
   Prune(&graph_, here);
   if (options_.nodes_before == 0) {
     ONWARD_RETURN_IF_ERROR(CheckOperatorsKnown(graph_, *options_.operators, *options_.device));
@@ -86,9 +93,11 @@ absl::StatusOr<std::shared_ptr<const Plan>> Compiler::Run() {
   ONWARD_RETURN_IF_ERROR(AddNodes());
   if (rest_.empty()) {
     ONWARD_RETURN_IF_ERROR(AddOutputs(wanted));
-    ONWARD_RETURN_IF_ERROR(PlanCommit(options_.updates, builder_.ids(), &plan_,
+    ONWARD_ASSIGN_OR_RETURN(const std::vector<PlanGuard> guards, Guards());
+    ONWARD_RETURN_IF_ERROR(PlanCommit(updates_, guards, builder_.ids(), &plan_,
                                       [this](int id) { return builder_.Materialize(id); }));
     MergeUpdates(context_, &plan_);
+    GuardComputation(&plan_);
   } else {
     ONWARD_RETURN_IF_ERROR(AddRest(wanted, needed));
   }
@@ -178,13 +187,43 @@ absl::Status Compiler::AddOutputs(const std::vector<std::string>& wanted) {
     ONWARD_ASSIGN_OR_RETURN(int id, place(name));
     plan_.finite.push_back(builder_.OnHost(id));
   }
-  for (const auto& [variable, value] : options_.updates) {
+  for (const auto& [variable, value] : updates_) {
     ONWARD_ASSIGN_OR_RETURN(const int id, place(value));
     // What crosses to another device does so before anything is assigned.
     const int home = builder_.Find(variable);
     if (home >= 0) builder_.Name(value, builder_.At(id, builder_.value(home).device));
   }
   return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<PlanGuard>> Compiler::Guards() {
+  std::vector<PlanGuard> guards(updates_.size());
+  absl::flat_hash_map<int, int> copies;  // of conditions that are variables
+  for (size_t i = 0; i < guards.size(); ++i) {
+    const auto it = conditions_.find(updates_[i].second);
+    if (it == conditions_.end()) continue;
+    const UpdateCondition& condition = it->second;
+    const int found = builder_.Find(condition.value);
+    if (found < 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("condition '", condition.value, "' is not produced"));
+    }
+    int id = builder_.OnHost(builder_.Plain(found));
+    // A variable may be assigned itself, before others that depend on what it was.
+    if (builder_.value(builder_.value(id).root).storage == PlanValue::Storage::kVariable) {
+      const auto [copy, fresh] = copies.try_emplace(id, -1);
+      if (fresh) copy->second = builder_.Materialize(id);
+      id = copy->second;
+    }
+    const PlanValue& v = builder_.value(id);
+    if (v.shape.has_value() && (v.dtype != DType::kBool || v.shape->elements() != 1)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("the condition '", condition.value, "' of an If is ",
+                       ValueType::Of(v.dtype, *v.shape).ToString(), ", not one bool"));
+    }
+    guards[i] = {id, condition.when};
+  }
+  return guards;
 }
 
 absl::Status Compiler::AddRest(const std::vector<std::string>& wanted,
@@ -194,6 +233,8 @@ absl::Status Compiler::AddRest(const std::vector<std::string>& wanted,
   rest->options.feeds.clear();
   rest->options.element_types = nullptr;
   rest->options.outputs = wanted;
+  rest->options.updates = updates_;
+  rest->options.conditions = conditions_;
   rest->options.nodes_before += static_cast<int64_t>(rest_.size());
   if (rest->options.nodes_before > kMostLooks) {
     return absl::ResourceExhaustedError(
@@ -225,7 +266,7 @@ absl::Status Compiler::AddRest(const std::vector<std::string>& wanted,
     for (const std::string& name : AllInputs(node)) ONWARD_RETURN_IF_ERROR(hand_over(name));
   }
   for (const std::string& name : needed) ONWARD_RETURN_IF_ERROR(hand_over(name));
-  for (const auto& [variable, value] : options_.updates) {
+  for (const auto& [variable, value] : updates_) {
     ONWARD_RETURN_IF_ERROR(hand_over(variable));
   }
   rest->graph = std::make_shared<const Graph>(std::move(graph));

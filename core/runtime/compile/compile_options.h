@@ -32,6 +32,13 @@ struct FeedType {
   ValueType type() const { return held == nullptr ? ValueType::Of(dtype, shape) : *held; }
 };
 
+// Values that are assigned only where a scalar bool, another value of the graph, is `when`.
+struct UpdateCondition {
+  std::string value;
+  bool when = true;
+};
+using UpdateConditions = std::map<std::string, UpdateCondition>;
+
 struct CompileOptions {
   const Device* device = nullptr;  // required; works in the host's memory
   // Wanted before `device`, in this order; they have memory of their own.
@@ -47,6 +54,7 @@ struct CompileOptions {
   absl::flat_hash_set<std::string> variables;
   // variable <- value, assigned after everything is computed.
   std::vector<std::pair<std::string, std::string>> updates;
+  UpdateConditions conditions;  // of some of these values
   // Values to return; absent: the graph's outputs.
   std::optional<std::vector<std::string>> outputs;
   // Values whose elements must be finite, or nothing is assigned.

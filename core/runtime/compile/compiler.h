@@ -89,6 +89,8 @@ class Compiler {
   absl::Status Fold(const Node& node, absl::Span<const InputFact> facts,
                     const std::vector<ValueType>& types);
 
+  // Of each update.
+  absl::StatusOr<std::vector<PlanGuard>> Guards();
   absl::Status AddOutputs(const std::vector<std::string>& wanted);
   // The nodes that were left, as a graph that is fed what it reads of this one. All that
   // the caller wants is its business: values that are there already pass through it.
@@ -109,6 +111,8 @@ class Compiler {
   EvaluateContext context_;
   const absl::flat_hash_set<std::string>& kept_on_host_;
   absl::flat_hash_set<std::string> islands_;
+  std::vector<std::pair<std::string, std::string>> updates_;  // options_.updates, opened
+  UpdateConditions conditions_;
   absl::flat_hash_set<std::string> keep_;
   std::optional<PatternGraph> readers_;       // of the graph that is compiled
   std::vector<Node> rest_;                    // nodes that read what only data can tell

@@ -199,6 +199,17 @@ absl::Status Executor::RunLate(const BoundStep& bound, const RunOptions& options
   return absl::OkStatus();
 }
 
+absl::StatusOr<bool> Executor::Holds(const PlanGuard& guard) {
+  if (guard.always()) return true;
+  if (accelerators_ != nullptr) ONWARD_RETURN_IF_ERROR(accelerators_->WaitForHost());
+  const Tensor& condition = tensors_[guard.value];
+  if (condition.dtype() != DType::kBool || condition.elements() != 1) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the condition '", plan_->values[guard.value].name, "' of an If is not one bool"));
+  }
+  return *condition.data<bool>() == guard.when;
+}
+
 KernelCall Executor::CallOf(const BoundStep& b, const RandomState& random) const {
   void* const stream =
       b.step->device == kHost ? nullptr : accelerators_->stream(b.step->device).native();
@@ -222,6 +233,8 @@ absl::Status Executor::RunSteps(const std::vector<BoundStep>& steps, const RunOp
     if (options.cancel != nullptr && options.cancel->load(std::memory_order_relaxed)) {
       return absl::CancelledError("stopped");
     }
+    ONWARD_ASSIGN_OR_RETURN(const bool due, Holds(b.step->guard));
+    if (!due) continue;
     const int64_t start = options.on_step ? Now() : 0;
     if (accelerators_ != nullptr && b.step->device == kHost) {
       ONWARD_RETURN_IF_ERROR(accelerators_->WaitForHost());

@@ -97,6 +97,8 @@ class Executor {
   absl::Status RunSteps(const std::vector<BoundStep>& steps, const RunOptions& options,
                         int device = -1);
   absl::Status RunLate(const BoundStep& bound, const RunOptions& options);
+  // Whether something is done in this run. Asked when the condition has been computed.
+  absl::StatusOr<bool> Holds(const PlanGuard& guard);
   absl::Status RunTransfer(const BoundStep& bound);
   absl::StatusOr<bool> IsFinite(int id);
   // Phase two, once it is known to leave finite numbers.

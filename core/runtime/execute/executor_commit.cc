@@ -57,12 +57,17 @@ absl::Status Executor::CheckUpdates(Variables* variables, const RunOptions& opti
                                     bool notes_hold) {
   bool finite = true;
   for (const BoundStep& b : commit_) {
-    if (!b.step->kernel.would_be_finite) continue;
-    b.notes->hold = notes_hold;
     std::fill_n(b.bad.get(), b.outputs.size(), false);
+    // What others wrote since is not known to a step that sits this run out.
+    if (!notes_hold) b.notes->magnitudes.clear();
+    ONWARD_ASSIGN_OR_RETURN(const bool due, Holds(b.step->guard));
+    if (!due || !b.step->kernel.would_be_finite) continue;
+    b.notes->hold = notes_hold;
     finite &= b.step->kernel.would_be_finite(CallOf(b, {}), b.bad.get());
   }
   for (const PlanCopy& copy : plan_->copies) {
+    ONWARD_ASSIGN_OR_RETURN(const bool due, Holds(copy.guard));
+    if (!due) continue;
     ONWARD_ASSIGN_OR_RETURN(const bool good, IsFinite(copy.from));
     finite &= good;
   }
@@ -81,6 +86,8 @@ absl::Status Executor::BlameUpdate(const Variables& variables) {
     }
   }
   for (const PlanCopy& copy : plan_->copies) {
+    ONWARD_ASSIGN_OR_RETURN(const bool due, Holds(copy.guard));
+    if (!due) continue;
     ONWARD_ASSIGN_OR_RETURN(const bool good, IsFinite(copy.from));
     if (!good) bad.insert(copy.variable);
   }
@@ -105,6 +112,8 @@ absl::Status Executor::BlameUpdate(const Variables& variables) {
 absl::Status Executor::Commit(Variables* variables, const RunOptions& options) {
   if (plan_->updates.empty()) return absl::OkStatus();
   for (const PlanCopy& copy : plan_->copies) {
+    ONWARD_ASSIGN_OR_RETURN(const bool due, Holds(copy.guard));
+    if (!due) continue;
     const Tensor& target = variables->at(copy.variable);
     if (tensors_[copy.from].dtype() != target.dtype() ||
         tensors_[copy.from].shape() != target.shape()) {
@@ -129,7 +138,8 @@ absl::Status Executor::Assign(Variables* variables, const RunOptions& options) {
   // Nothing of this can fail.
   ONWARD_RETURN_IF_ERROR(RunSteps(commit_, options, kHost));
   for (const PlanCopy& copy : plan_->copies) {
-    if (StaysOnHost(copy)) CopyBytes(tensors_[copy.from], &variables->at(copy.variable));
+    ONWARD_ASSIGN_OR_RETURN(const bool due, Holds(copy.guard));
+    if (due && StaysOnHost(copy)) CopyBytes(tensors_[copy.from], &variables->at(copy.variable));
   }
   if (accelerators_ == nullptr) return absl::OkStatus();
   for (const std::string& name : plan_->updates) {
@@ -149,11 +159,14 @@ absl::Status Executor::AssignOnAccelerators(Variables* variables) {
   ONWARD_RETURN_IF_ERROR(accelerators_->WaitForAll());
   ONWARD_RETURN_IF_ERROR(accelerators_->Begin());
   absl::Status queued;
+  // It was asked before, so that it has an answer.
+  const auto due = [&](const PlanGuard& guard) { return Holds(guard).value_or(false); };
   for (const BoundStep& b : commit_) {
-    if (b.step->device != kHost && queued.ok()) queued = b.step->kernel.run(CallOf(b, {}));
+    if (b.step->device == kHost || !queued.ok() || !due(b.step->guard)) continue;
+    queued = b.step->kernel.run(CallOf(b, {}));
   }
   for (const PlanCopy& copy : plan_->copies) {
-    if (StaysOnHost(copy) || !queued.ok()) continue;
+    if (StaysOnHost(copy) || !queued.ok() || !due(copy.guard)) continue;
     const int home = HomeOf(copy.variable);
     const int to = home < 0 ? kHost : plan_->values[home].device;
     Tensor& target = to == kHost ? variables->at(copy.variable) : tensors_[home];

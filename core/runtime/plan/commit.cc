@@ -10,7 +10,11 @@
 namespace onward {
 namespace {
 
-using Targets = absl::flat_hash_map<int, int>;  // value id -> variable's value id
+struct Target {
+  int variable;  // value id
+  PlanGuard guard;
+};
+using Targets = absl::flat_hash_map<int, Target>;  // by the id of the value it gets
 
 // The variable that each output of a step may be written over, or nothing if
 // the step has to stay in the compute phase.
@@ -25,12 +29,13 @@ Targets InPlaceTargets(const PlanStep& step, const Targets& updates, const Plan&
     if (update == updates.end() || read_elsewhere.contains(out) ||
         plan.values[out].layout != nullptr)
       return {};
+    if (!targets.empty() && !(targets.begin()->second.guard == update->second.guard)) return {};
     if (IsFloating(plan.values[out].dtype) && !step.kernel.would_be_finite) return {};
     const bool over = std::any_of(step.kernel.in_place.begin(), step.kernel.in_place.end(),
                                   [&](const auto& pair) {
                                     return pair.first == static_cast<int>(o) &&
                                            pair.second < static_cast<int>(step.inputs.size()) &&
-                                           step.inputs[pair.second] == update->second;
+                                           step.inputs[pair.second] == update->second.variable;
                                   });
     if (!over) return {};
     targets[out] = update->second;
@@ -41,17 +46,20 @@ Targets InPlaceTargets(const PlanStep& step, const Targets& updates, const Plan&
 }  // namespace
 
 absl::Status PlanCommit(const std::vector<std::pair<std::string, std::string>>& updates,
+                        const std::vector<PlanGuard>& guards,
                         const absl::flat_hash_map<std::string, int>& ids, Plan* plan,
                         const std::function<int(int)>& materialize) {
-  for (const auto& [variable, value] : updates) plan->updates.push_back(variable);
   Targets wanted;
   absl::flat_hash_map<std::string, int> variable_ids(plan->variables.begin(),
                                                      plan->variables.end());
   absl::flat_hash_map<int, int> uses;
-  for (const auto& [variable, value] : updates) {
+  absl::flat_hash_set<std::string> listed;
+  for (size_t i = 0; i < updates.size(); ++i) {
+    const auto& [variable, value] = updates[i];
+    if (listed.insert(variable).second) plan->updates.push_back(variable);
     auto it = variable_ids.find(variable);
     const int id = ids.at(value);
-    if (++uses[id] == 1 && it != variable_ids.end()) wanted[id] = it->second;
+    if (++uses[id] == 1 && it != variable_ids.end()) wanted[id] = {it->second, guards[i]};
   }
   absl::flat_hash_set<int> read;
   for (const auto& [id, n] : uses) {
@@ -63,6 +71,8 @@ absl::Status PlanCommit(const std::vector<std::pair<std::string, std::string>>& 
   }
   for (const auto& [name, id] : plan->outputs) read.insert(id);
   read.insert(plan->finite.begin(), plan->finite.end());
+  // Conditions are looked at before anything is assigned.
+  for (const PlanGuard& guard : guards) read.insert(guard.value);
 
   std::vector<Targets> targets(plan->compute.size());
   absl::flat_hash_map<int, int> commit_readers;  // variable -> candidates that read it
@@ -79,21 +89,23 @@ absl::Status PlanCommit(const std::vector<std::pair<std::string, std::string>>& 
   std::vector<PlanStep> compute;
   for (size_t i = 0; i < plan->compute.size(); ++i) {
     const bool conflict = std::any_of(targets[i].begin(), targets[i].end(), [&](const auto& t) {
-      return commit_readers[plan->values[t.second].root] > 1;
+      return commit_readers[plan->values[t.second.variable].root] > 1;
     });
     if (targets[i].empty() || conflict) {
       compute.push_back(std::move(plan->compute[i]));
       continue;
     }
-    for (const auto& [out, variable] : targets[i]) {
-      plan->values[out].root = variable;
+    for (const auto& [out, target] : targets[i]) {
+      plan->values[out].root = target.variable;
       plan->values[out].storage = PlanValue::Storage::kVariable;
+      plan->compute[i].guard = target.guard;
     }
     plan->commit.push_back(std::move(plan->compute[i]));
   }
   plan->compute = std::move(compute);
 
-  for (const auto& [variable, value] : updates) {
+  for (size_t i = 0; i < updates.size(); ++i) {
+    const auto& [variable, value] = updates[i];
     int id = ids.at(value);
     const PlanValue& v = plan->values[id];
     auto it = variable_ids.find(variable);
@@ -103,7 +115,7 @@ absl::Status PlanCommit(const std::vector<std::pair<std::string, std::string>>& 
         plan->values[v.root].storage == PlanValue::Storage::kFeed) {
       id = materialize(id);
     }
-    plan->copies.push_back({id, variable});
+    plan->copies.push_back({id, variable, guards[i]});
   }
   return absl::OkStatus();
 }

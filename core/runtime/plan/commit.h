@@ -18,9 +18,10 @@ namespace onward {
 // beforehand whether its floating-point results would be finite, whose results are
 // updates only and which reads the variables it replaces element by element, moves to
 // plan->commit and writes over them. Everything else is
-// computed first and copied at the end. `materialize` appends a compute step
-// that copies a value to memory of its own and returns the copy.
+// computed first and copied at the end. `guards` has one for each update. `materialize` appends
+// a compute step that copies a value to memory of its own and returns the copy.
 absl::Status PlanCommit(const std::vector<std::pair<std::string, std::string>>& updates,
+                        const std::vector<PlanGuard>& guards,
                         const absl::flat_hash_map<std::string, int>& ids, Plan* plan,
                         const std::function<int(int)>& materialize);
 

@@ -46,6 +46,15 @@ struct PlanValue {
   size_t bytes() const { return layout != nullptr ? layout->bytes() : TensorBytes(dtype, *shape); }
 };
 
+// Something happens in some runs only: where the bool `value` is `when`.
+struct PlanGuard {
+  int value = -1;  // on the host; -1: always
+  bool when = true;
+
+  bool always() const { return value < 0; }
+  friend bool operator==(const PlanGuard&, const PlanGuard&) = default;
+};
+
 struct PlanStep {
   Node node;  // for messages and profiles; late steps prepare a kernel for it
   Kernel kernel;
@@ -60,6 +69,7 @@ struct PlanStep {
   // a kernel for the tensors that have come (LateNode).
   bool late = false;
   std::shared_ptr<const Control> control = nullptr;  // If, Loop, Scan
+  PlanGuard guard = {};
 };
 
 // A value that the caller gives: input `position` of the graph's inputs without initializer.
@@ -72,6 +82,7 @@ struct PlanFeed {
 struct PlanCopy {
   int from;  // value id
   std::string variable;
+  PlanGuard guard = {};
 };
 
 struct Plan {

@@ -24,10 +24,15 @@ std::string Plan::ToText() const {
     }
     return absl::StrCat("  @", DeviceOf(s.device).name(), s.why.empty() ? "" : " (" + s.why + ")");
   };
+  auto guard = [&](const PlanGuard& g) -> std::string {
+    if (g.always()) return "";
+    return absl::StrCat("  ", g.when ? "if " : "unless ", values[g.value].name);
+  };
   auto print = [&](const std::vector<PlanStep>& steps) {
     for (const PlanStep& s : steps) {
       absl::StrAppend(&text, "  ", names(s.outputs), " = ", s.node.op_type, "(", names(s.inputs),
-                      ")", place(s), s.late ? "  # shape known at run time" : "", "\n");
+                      ")", place(s), guard(s.guard), s.late ? "  # shape known at run time" : "",
+                      "\n");
     }
   };
   absl::StrAppend(&text, "compute:\n");
@@ -35,7 +40,7 @@ std::string Plan::ToText() const {
   absl::StrAppend(&text, "commit:\n");
   print(commit);
   for (const PlanCopy& c : copies)
-    absl::StrAppend(&text, "  ", c.variable, " <- ", values[c.from].name, "\n");
+    absl::StrAppend(&text, "  ", c.variable, " <- ", values[c.from].name, guard(c.guard), "\n");
   if (rest != nullptr) {
     absl::StrAppend(
         &text, "then, for the types of ",

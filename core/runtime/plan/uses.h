@@ -31,13 +31,17 @@ void ForEachUse(const Plan& plan, const Visit& visit) {
         visit(step.inputs[i], at,
               plan.operators->ShapeOnly(step.node, i) ? Use::kShape : Use::kRead);
       }
+      if (!step.guard.always()) visit(step.guard.value, at, Use::kRead);
       ++at;
     }
   }
   const int computed = static_cast<int>(plan.compute.size());
   for (const auto& [name, id] : plan.outputs) visit(id, computed, Use::kRead);
   for (int id : plan.finite) visit(id, computed, Use::kRead);
-  for (const PlanCopy& copy : plan.copies) visit(copy.from, at, Use::kRead);
+  for (const PlanCopy& copy : plan.copies) {
+    visit(copy.from, at, Use::kRead);
+    if (!copy.guard.always()) visit(copy.guard.value, at, Use::kRead);
+  }
 }
 
 }  // namespace onward

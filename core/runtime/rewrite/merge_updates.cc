@@ -40,7 +40,7 @@ std::optional<int> ListLength(const PlanStep& step) {
 
 bool CanJoin(const PlanStep& a, const PlanStep& b) {
   const int leading = a.kernel.lists->leading;
-  return a.device == b.device && a.node.op_type == b.node.op_type &&
+  return a.device == b.device && a.guard == b.guard && a.node.op_type == b.node.op_type &&
          a.node.domain == b.node.domain &&
          std::equal(a.inputs.begin(), a.inputs.begin() + leading, b.inputs.begin()) &&
          SameAttributes(a.node.attributes, b.node.attributes);
@@ -106,6 +106,7 @@ class Merger {
     AppendLists(outputs, 0, lists.output_kinds, lengths, &joined.outputs);
     AppendLists(out_names, 0, lists.output_kinds, lengths, &joined.node.outputs);
     joined.device = group[0].device;
+    joined.guard = group[0].guard;
     EvaluateContext there = context_;
     there.device = &plan_.DeviceOf(joined.device);
     auto kernel = ChooseKernel(

@@ -52,7 +52,7 @@ class Fuser {
 
   // Whether step p, whose result a step of the group reads, can run in it.
   bool CanAbsorb(int p, const std::set<int>& group, int anchor) const {
-    if (absorbed_[p] || !Joins(p)) return false;
+    if (absorbed_[p] || !Joins(p) || !(steps_[p].guard == steps_[anchor].guard)) return false;
     const PlanValue &result = Result(p), &last = Result(anchor);
     if (result.shape != last.shape || !SameLayout(result.layout, last.layout)) return false;
     const std::vector<int>& readers = readers_.at(result.root);
@@ -133,6 +133,7 @@ class Fuser {
     fused.kernel = *std::move(kernel);
     fused.node = steps_[anchor].node;
     fused.device = steps_[anchor].device;
+    fused.guard = steps_[anchor].guard;
     fused.why = steps_[anchor].why;
     fused.node.op_type = absl::StrJoin(names, "+");
     for (int s : group) absorbed_[s] = s != anchor;

@@ -199,7 +199,7 @@ std::string Numbers(int count) {
 }
 
 // With a table of rows, batch statistics, draws and a loss.
-Model TrainableNetwork() {
+Model TrainableNetwork(AuthorOptions options = {}) {
   const Model model =
       TextModel("g (int64[N,2] x) => (float[N,3] y) <float[5,4] table = {" + Numbers(20) +
                 "}, float[8,6] w1 = {" + Numbers(48) +
@@ -208,7 +208,6 @@ Model TrainableNetwork() {
                 "float[6,3] w2 = {" + Numbers(18) + "}> { e = Gather(table, x) f = Flatten(e) " +
                 "a = MatMul(f, w1) b = BatchNormalization(a, scale, bias, mean, var) c = Tanh(b) " +
                 "d = Dropout(c) y = MatMul(d, w2) }");
-  AuthorOptions options;
   options.optimizer = OptimizerSpec{"adamw", {}};
   options.clip_norm = 1;
   return MakeTrainable(model, options, DefaultEnvironment()).value().model;
@@ -259,6 +258,27 @@ INSTANTIATE_TEST_SUITE_P(Missing, TrainingOnADevice,
                                          "BatchNormalization", "Mul", "ReduceSum", "Transpose",
                                          "SoftmaxCrossEntropyLoss"),
                          [](const auto& info) { return "W" + info.param; });
+
+// Updates that are not due in every step: what is assigned depends on a value of the host.
+TEST_P(TrainingOnADevice, WaitsForAnUpdateLikeTheCpu) {
+  AuthorOptions options;
+  options.accumulate = 2;
+  options.ema = 0.5;
+  const Far far({{.without = {GetParam()}}});
+  auto here = Open(TrainableNetwork(options)),
+       there = Open(TrainableNetwork(options), *far.environment);
+  for (int step = 0; step < 5; ++step) {
+    for (TrainingModel* model : {here.get(), there.get()}) {
+      const auto done = model->Step(Batch(step), {"loss"});
+      ASSERT_TRUE(done.ok()) << done.status();
+    }
+    for (const auto& [name, tensor] : std::as_const(*here).variables()) {
+      EXPECT_THAT(ValueOf(*there, name),
+                  testing::Pointwise(testing::DoubleNear(1e-5), Values(tensor)))
+          << name << " after step " << step;
+    }
+  }
+}
 
 TEST(DeviceFaults, ChangeNothing) {
   const Far far({FarOptions{}});
