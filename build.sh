@@ -15,29 +15,33 @@ cmake=$ONWARD_CACHE/venv/bin/cmake
 command=${1:-help}
 [ $# -gt 0 ] && shift
 
-configure() {  # FOLDER OPTION...
-  local folder=$1; shift
+configure() {  # SOURCE FOLDER OPTION...
+  local source=$1 folder=$2; shift 2
   tools/setup.sh
   echo "== building ($folder/)"
-  [ -f "$folder/build.ninja" ] || "$cmake" -S . -B "$folder" -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo \
-    -DONWARD_CACHE="$ONWARD_CACHE" "$@" > build.log 2>&1 || { cat build.log; exit 1; }
+  [ -f "$folder/build.ninja" ] || "$cmake" -S "$source" -B "$folder" -G Ninja -DONWARD_CACHE="$ONWARD_CACHE" "$@" \
+    > build.log 2>&1 || { cat build.log; exit 1; }
   rm -f build.log
 }
 
 build() {  # TARGET...
-  configure build
+  configure . build -DCMAKE_BUILD_TYPE=RelWithDebInfo
   "$cmake" --build build --target "$@"
 }
 
+# Onward as part of another project, tests/package/subproject, which wants it sanitized: both are tried at once.
 sanitize() {  # NAME...
-  configure build/sanitize -DONWARD_SANITIZE=ON
-  local targets=("${@/%/_test}")
+  local tests=build/sanitize/onward/tests targets=(host "${@/%/_test}")
   [ $# -gt 0 ] || targets=(all)
+  export CCACHE_SLOPPINESS=pch_defines,time_macros
+  configure tests/package/subproject build/sanitize -DONWARD_SOURCE="$PWD" -DONWARD_SANITIZE=ON -DONWARD_TESTS=ON \
+    -DONWARD_CUDA="${ONWARD_CUDA:-AUTO}" -DCMAKE_CXX_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_FLAGS="-O1 -g1 -fpch-preprocess"
   "$cmake" --build build/sanitize --target "${targets[@]}"
   echo "== testing under sanitizers"
-  export ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
-  if [ $# -eq 0 ]; then exec "$ONWARD_CACHE/venv/bin/ctest" --test-dir build/sanitize --output-on-failure -j 2; fi
-  for target in "${targets[@]}"; do "build/sanitize/tests/$target" --gtest_brief=1; done
+  export ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 GOMP_SPINCOUNT=10000
+  build/sanitize/host examples/mnist/trainable.onnx build/sanitize/trained.onnx
+  [ $# -gt 0 ] || exec "$ONWARD_CACHE/venv/bin/ctest" --test-dir build/sanitize/onward --output-on-failure -j 2
+  for target in "${targets[@]:1}"; do "$tests/$target" --gtest_brief=1; done
 }
 
 case $command in

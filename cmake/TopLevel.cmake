@@ -12,13 +12,8 @@ if(CCACHE)
   set(CMAKE_CUDA_COMPILER_LAUNCHER ${CCACHE})
 endif()
 add_compile_options($<$<COMPILE_LANGUAGE:C,CXX>:-fpch-preprocess>)
-if(ONWARD_SANITIZE)
-  add_compile_options(-fsanitize=address,undefined -fno-omit-frame-pointer)
-  add_link_options(-fsanitize=address,undefined)
-endif()
 # GCC 12 sees uninitialised memory and overlaps in absl::InlinedVector and std::string that are not there.
 set(ONWARD_WARNINGS -Wall -Wextra -Werror -Wno-uninitialized -Wno-maybe-uninitialized -Wno-restrict -Wno-array-bounds)
-if(ONWARD_SANITIZE)
-  # More of these; the plain build is the judge of warnings.
+if(ONWARD_SANITIZE)  # more of these; the plain build is the judge of warnings
   list(APPEND ONWARD_WARNINGS -Wno-error)
 endif()

@@ -113,15 +113,10 @@ case $1 in
 
   subproject)  # needs the third-party builds, but neither GoogleTest nor what only the program uses
     fresh subproject
-    # The host brings its own compiler, here one that remembers: this compiles the library a second time.
-    compiler=/usr/lib/ccache/$(basename "$CXX")
-    [ -x "$compiler" ] || compiler=$CXX
-    export CCACHE_SLOPPINESS=pch_defines,time_macros
-    "$CMAKE" -S "$SOURCE/tests/package/subproject" -B "$WORK/subproject" -G Ninja -DCMAKE_CXX_COMPILER="$compiler" \
-      -DCMAKE_CXX_FLAGS=-fpch-preprocess -DONWARD_SOURCE="$SOURCE" -DONWARD_CACHE="$CACHE" \
-      -DCMAKE_DISABLE_FIND_PACKAGE_GTest=ON
-    "$CMAKE" --build "$WORK/subproject" -j 2 --target host > "$WORK/subproject.log" || { tail -40 "$WORK/subproject.log"; exit 1; }
-    check_consumer "$WORK/subproject/host" ;;
+    "$CMAKE" -S "$SOURCE/tests/package/subproject" -B "$WORK/subproject" -G Ninja -DCMAKE_CXX_COMPILER="$CXX" \
+      -DONWARD_SOURCE="$SOURCE" -DONWARD_CACHE="$CACHE" -DCMAKE_DISABLE_FIND_PACKAGE_GTest=ON
+    # A room of it, with the host's flags; `./build.sh sanitize` builds such a project whole and runs it.
+    "$CMAKE" --build "$WORK/subproject" -j 2 --target onward_tensor ;;
 
   no_cache)  # a clear word where the third-party builds are not there
     fresh no_cache
