@@ -15,7 +15,7 @@
 namespace onward {
 namespace {
 
-constexpr std::uintmax_t kMostBytes = 1 << 20;
+constexpr std::uintmax_t kMostRunFileBytes = 1 << 20;
 
 // A table that stands for the value of a flag: HEAD, then its options.
 struct TableForm {
@@ -32,7 +32,7 @@ absl::StatusOr<std::string> ReadAll(const std::string& path) {
   if (!std::filesystem::is_regular_file(path, error)) {
     return absl::NotFoundError(absl::StrCat("'", path, "' is no file"));
   }
-  if (std::filesystem::file_size(path, error) > kMostBytes || error) {
+  if (std::filesystem::file_size(path, error) > kMostRunFileBytes || error) {
     return absl::InvalidArgumentError(absl::StrCat("'", path, "' is too large for a run file"));
   }
   std::ifstream file(path, std::ios::binary);

@@ -5,6 +5,13 @@ function(onward_room name)
   list(FILTER sources EXCLUDE REGEX "/main\\.cc$")
   add_library(onward_${name} STATIC ${sources})
   onward_furnish(onward_${name} DEPENDS ${ROOM_DEPENDS} PRIVATE ${ROOM_PRIVATE})
+  onward_batch(onward_${name})
+endfunction()
+
+# Sources are compiled some at a time: what they include is most of the work. So names are unique in a room, in unnamed
+# namespaces too.
+function(onward_batch target)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
 endfunction()
 
 # What every room has: the include root, warnings, precompiled headers, what it may use.

@@ -36,11 +36,6 @@ const std::vector<Normalisation>& Normalisations() {
   return all;
 }
 
-absl::Status Wrong(absl::string_view name, absl::string_view value, absl::string_view expected) {
-  return absl::InvalidArgumentError(
-      absl::StrCat("data option ", name, "=", value, ": expected ", expected));
-}
-
 // %20 and the like; a % that starts no hexadecimal number stands for itself.
 std::string Decode(absl::string_view text) {
   std::string out;
@@ -91,13 +86,13 @@ absl::Status SetRows(const std::string& name, const std::string& value, DataOpti
   int64_t n = 0;
   uint64_t seed = 0;
   if (name == "limit") {
-    if (!absl::SimpleAtoi(value, &n) || n < 1) return Wrong(name, value, "a number from 1");
+    if (!absl::SimpleAtoi(value, &n) || n < 1) return WrongOption(name, value, "a number from 1");
     o->limit = n;
   } else if (name == "offset") {
-    if (!absl::SimpleAtoi(value, &n) || n < 0) return Wrong(name, value, "a number from 0");
+    if (!absl::SimpleAtoi(value, &n) || n < 0) return WrongOption(name, value, "a number from 0");
     o->offset = n;
   } else {
-    if (!absl::SimpleAtoi(value, &seed)) return Wrong(name, value, "a seed, such as 1");
+    if (!absl::SimpleAtoi(value, &seed)) return WrongOption(name, value, "a seed, such as 1");
     o->shuffle = seed;
   }
   return absl::OkStatus();
@@ -106,7 +101,8 @@ absl::Status SetRows(const std::string& name, const std::string& value, DataOpti
 absl::Status SetScaling(const std::string& name, const std::string& value, DataOptions* o) {
   if (name == "scale" || name == "shift") {
     const auto v = Number(value);
-    if (!v || (name == "scale" && *v == 0)) return Wrong(name, value, "a number, such as 1/255");
+    if (!v || (name == "scale" && *v == 0))
+      return WrongOption(name, value, "a number, such as 1/255");
     (name == "scale" ? o->scale : o->shift) = v;
     return absl::OkStatus();
   }
@@ -114,7 +110,7 @@ absl::Status SetScaling(const std::string& name, const std::string& value, DataO
   bool good = values.has_value();
   for (size_t i = 0; good && name == "std" && i < values->size(); ++i) good = (*values)[i] > 0;
   if (!good) {
-    return Wrong(name, value, name == "std" ? "numbers above 0" : "numbers, such as 0.5,0.4");
+    return WrongOption(name, value, name == "std" ? "numbers above 0" : "numbers, such as 0.5,0.4");
   }
   (name == "mean" ? o->mean : o->std) = *values;
   return absl::OkStatus();
@@ -129,7 +125,7 @@ absl::Status SetNormalisation(const std::string& value, DataOptions* o) {
     o->std = n.std;
     return absl::OkStatus();
   }
-  return Wrong("normalise", value, absl::StrJoin(names, ", "));
+  return WrongOption("normalise", value, absl::StrJoin(names, ", "));
 }
 
 // Half of data that comes in two, or a share of data that does not.
@@ -142,7 +138,7 @@ absl::Status SetSplit(const DataKind& kind, const std::string& value, DataOption
   }
   const auto share = Number(value);
   if (!share || *share <= 0 || *share >= 1) {
-    return Wrong(
+    return WrongOption(
         "split", value,
         halves ? "train, test, or a share such as 0.8" : "a share between 0 and 1, such as 0.8");
   }
@@ -154,7 +150,7 @@ absl::Status SetSplit(const DataKind& kind, const std::string& value, DataOption
 
 absl::Status SetMixing(const std::string& name, const std::string& value, DataOptions* o) {
   const auto alpha = Number(value);
-  if (!alpha || *alpha <= 0 || *alpha > 100) return Wrong(name, value, "a number above 0");
+  if (!alpha || *alpha <= 0 || *alpha > 100) return WrongOption(name, value, "a number above 0");
   (name == "mixup" ? o->hints.mixup : o->hints.cutmix) = *alpha;
   return absl::OkStatus();
 }
@@ -164,16 +160,17 @@ absl::Status SetSize(const std::string& value, DataOptions* o) {
   const auto& size = o->pictures.size;
   const bool good = size && size->rank() == 2 && (*size)[0] <= 16384 && (*size)[1] <= 16384;
   return good ? absl::OkStatus()
-              : Wrong("size", value, "height x width up to 16384, such as 64x64");
+              : WrongOption("size", value, "height x width up to 16384, such as 64x64");
 }
 
 absl::Status SetChoice(const std::string& name, const std::string& value, DataOptions* o) {
   const auto choose = [&](std::map<std::string, std::function<void()>> choices) -> absl::Status {
     const auto it = choices.find(value);
     if (it == choices.end()) {
-      return Wrong(name, value, absl::StrJoin(choices, " or ", [](std::string* out, const auto& c) {
-                     out->append(c.first);
-                   }));
+      return WrongOption(name, value,
+                         absl::StrJoin(choices, " or ", [](std::string* out, const auto& c) {
+                           out->append(c.first);
+                         }));
     }
     it->second();
     return absl::OkStatus();
@@ -215,7 +212,7 @@ absl::Status SetOption(const DataKind& kind, const std::string& name, const std:
   }
   if (name == "shape") {
     o->shape = Sizes(value);
-    return o->shape ? absl::OkStatus() : Wrong(name, value, "sizes, such as 1x28x28");
+    return o->shape ? absl::OkStatus() : WrongOption(name, value, "sizes, such as 1x28x28");
   }
   if (name == "size") return SetSize(value, o);
   if (name == "normalise") return SetNormalisation(value, o);
@@ -223,7 +220,7 @@ absl::Status SetOption(const DataKind& kind, const std::string& name, const std:
   if (name == "mixup" || name == "cutmix") return SetMixing(name, value, o);
   if (name == "split_seed") {
     return absl::SimpleAtoi(value, &o->split_seed) ? absl::OkStatus()
-                                                   : Wrong(name, value, "a seed, such as 1");
+                                                   : WrongOption(name, value, "a seed, such as 1");
   }
   if (name == "augment") {
     ONWARD_ASSIGN_OR_RETURN(o->pictures.augment, ParseAugmentation(value));

@@ -21,6 +21,8 @@
 
 namespace onward {
 
+inline constexpr size_t kMostTextClasses = 10000;  // more are texts, not names
+
 struct FieldInfo {
   std::string name;  // "x", "y", or the name of an .npz array
   DType dtype = DType::kUndefined;

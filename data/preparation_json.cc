@@ -123,40 +123,40 @@ void WriteTokens(const TextPreparation& t, JsonWriter* w) {
 
 // --- Reading
 
-absl::Status Wrong(absl::string_view key, absl::string_view expected) {
+absl::Status WrongKey(absl::string_view key, absl::string_view expected) {
   return absl::InvalidArgumentError(absl::StrCat("'", key, "': expected ", expected));
 }
 
 // The members of an object, each of the right kind and in range.
-class Reader {
+class PreparationReader {
  public:
-  explicit Reader(const Json& json) : json_(json) {}
+  explicit PreparationReader(const Json& json) : json_(json) {}
 
   bool Has(const char* key) const { return json_.Find(key) != nullptr; }
   bool Truth(const char* key) const { return Has(key) && json_.Find(key)->truth(); }
   absl::StatusOr<std::string> Text(const char* key) const {
     const Json* v = json_.Find(key);
-    if (v == nullptr || !v->is(Json::Kind::kString)) return Wrong(key, "a string");
+    if (v == nullptr || !v->is(Json::Kind::kString)) return WrongKey(key, "a string");
     return v->text();
   }
   absl::StatusOr<double> Number(const char* key, double low, double high) const {
     const Json* v = json_.Find(key);
     if (v == nullptr || !v->is(Json::Kind::kNumber) || v->number() < low || v->number() > high) {
-      return Wrong(key, absl::StrCat("a number from ", low, " to ", high));
+      return WrongKey(key, absl::StrCat("a number from ", low, " to ", high));
     }
     return v->number();
   }
   absl::StatusOr<int64_t> Count(const char* key, double low, double high) const {
     ONWARD_ASSIGN_OR_RETURN(const double v, Number(key, low, high));
-    if (v != std::floor(v)) return Wrong(key, "a whole number");
+    if (v != std::floor(v)) return WrongKey(key, "a whole number");
     return static_cast<int64_t>(v);
   }
   absl::StatusOr<std::vector<double>> Numbers(const char* key) const {
     std::vector<double> numbers;
     const Json* v = json_.Find(key);
-    if (v == nullptr || !v->is(Json::Kind::kArray)) return Wrong(key, "a list of numbers");
+    if (v == nullptr || !v->is(Json::Kind::kArray)) return WrongKey(key, "a list of numbers");
     for (const Json& item : v->items()) {
-      if (!item.is(Json::Kind::kNumber)) return Wrong(key, "a list of numbers");
+      if (!item.is(Json::Kind::kNumber)) return WrongKey(key, "a list of numbers");
       numbers.push_back(item.number());
     }
     return numbers;
@@ -165,13 +165,13 @@ class Reader {
   absl::StatusOr<std::vector<std::string>> Names(const char* key) const {
     std::vector<std::string> names;
     const Json* v = json_.Find(key);
-    if (v == nullptr || !v->is(Json::Kind::kArray)) return Wrong(key, "a list of names");
+    if (v == nullptr || !v->is(Json::Kind::kArray)) return WrongKey(key, "a list of names");
     for (const Json& item : v->items()) {
-      if (!item.is(Json::Kind::kString)) return Wrong(key, "a list of names");
+      if (!item.is(Json::Kind::kString)) return WrongKey(key, "a list of names");
       names.push_back(item.text());
     }
     if (std::set<std::string>(names.begin(), names.end()).size() != names.size()) {
-      return Wrong(key, "different names");
+      return WrongKey(key, "different names");
     }
     return names;
   }
@@ -183,7 +183,7 @@ class Reader {
       if (given == word) return meaning;
       known.push_back(word);
     }
-    return Wrong(key, absl::StrJoin(known, " or "));
+    return WrongKey(key, absl::StrJoin(known, " or "));
   }
   // mean and deviation, `count` of each.
   absl::StatusOr<std::vector<Standard>> Scale(size_t count) const {
@@ -192,10 +192,10 @@ class Reader {
     ONWARD_ASSIGN_OR_RETURN(const std::vector<double> mean, Numbers("mean"));
     ONWARD_ASSIGN_OR_RETURN(const std::vector<double> deviation, Numbers("deviation"));
     if (mean.size() != count || deviation.size() != count) {
-      return Wrong("mean", absl::StrCat("as many numbers as 'deviation' has, ", count));
+      return WrongKey("mean", absl::StrCat("as many numbers as 'deviation' has, ", count));
     }
     for (size_t i = 0; i < count; ++i) {
-      if (!(static_cast<float>(deviation[i]) > 0)) return Wrong("deviation", "numbers above 0");
+      if (!(static_cast<float>(deviation[i]) > 0)) return WrongKey("deviation", "numbers above 0");
       scale[i] = {mean[i], deviation[i]};
     }
     return scale;
@@ -205,21 +205,21 @@ class Reader {
   const Json& json_;
 };
 
-absl::Status ReadText(const Reader& r, ColumnPreparation* c) {
+absl::Status ReadText(const PreparationReader& r, ColumnPreparation* c) {
   ONWARD_ASSIGN_OR_RETURN(c->form, r.Word("form", kForms));
   ONWARD_ASSIGN_OR_RETURN(c->categories, r.Names("categories"));
   c->other = r.Truth("other");
-  if (c->width() == 0) return Wrong("categories", "a name");
+  if (c->width() == 0) return WrongKey("categories", "a name");
   if (!r.Has("fill_text")) return absl::OkStatus();
   ONWARD_ASSIGN_OR_RETURN(c->fill_text, r.Text("fill_text"));
   if (std::find(c->categories.begin(), c->categories.end(), *c->fill_text) == c->categories.end()) {
-    return Wrong("fill_text", "one of 'categories'");
+    return WrongKey("fill_text", "one of 'categories'");
   }
   return absl::OkStatus();
 }
 
 absl::StatusOr<ColumnPreparation> ReadColumn(const Json& json) {
-  const Reader r(json);
+  const PreparationReader r(json);
   ColumnPreparation c;
   if (r.Has("name")) {
     ONWARD_ASSIGN_OR_RETURN(c.name, r.Text("name"));
@@ -244,10 +244,10 @@ absl::StatusOr<ColumnPreparation> ReadColumn(const Json& json) {
 }
 
 absl::StatusOr<TablePreparation> ReadTable(const Json& json) {
-  const Reader r(json);
+  const PreparationReader r(json);
   TablePreparation t;
   const Json* columns = json.Find("columns");
-  if (columns == nullptr || !columns->is(Json::Kind::kArray)) return Wrong("columns", "a list");
+  if (columns == nullptr || !columns->is(Json::Kind::kArray)) return WrongKey("columns", "a list");
   if (r.Has("file_columns")) {
     const double most = std::numeric_limits<int>::max();
     ONWARD_ASSIGN_OR_RETURN(t.file_columns, r.Count("file_columns", 1, most));
@@ -259,7 +259,7 @@ absl::StatusOr<TablePreparation> ReadTable(const Json& json) {
     if (!c.ok()) return Annotate(c.status(), absl::StrCat("column ", t.columns.size()));
     const bool placed = t.has_names() ? c->place < 0 : c->place >= 0 && c->place < t.file_columns;
     if (!placed || !seen.insert({c->name, c->place}).second) {
-      return Wrong("columns", "names, or places below 'file_columns', each once");
+      return WrongKey("columns", "names, or places below 'file_columns', each once");
     }
     t.columns.push_back(*std::move(c));
   }
@@ -274,7 +274,7 @@ absl::StatusOr<TablePreparation> ReadTable(const Json& json) {
 }
 
 absl::StatusOr<PicturePreparation> ReadPictures(const Json& json) {
-  const Reader r(json);
+  const PreparationReader r(json);
   PicturePreparation p;
   const double largest = std::numeric_limits<float>::max();
   ONWARD_ASSIGN_OR_RETURN(p.height, r.Count("height", 1, kMostSize));
@@ -287,23 +287,23 @@ absl::StatusOr<PicturePreparation> ReadPictures(const Json& json) {
   ONWARD_ASSIGN_OR_RETURN(p.deviation, r.Numbers("deviation"));
   for (const auto* list : {&p.mean, &p.deviation}) {
     if (list->size() > 1 && static_cast<int64_t>(list->size()) != p.channels) {
-      return Wrong("mean", "one number, or one per channel");
+      return WrongKey("mean", "one number, or one per channel");
     }
   }
   for (double d : p.deviation) {
-    if (!(d > 0)) return Wrong("deviation", "numbers above 0");
+    if (!(d > 0)) return WrongKey("deviation", "numbers above 0");
   }
   return p;
 }
 
 absl::StatusOr<TextPreparation> ReadTokens(const Json& json) {
-  const Reader r(json);
+  const PreparationReader r(json);
   TextPreparation t;
   ONWARD_ASSIGN_OR_RETURN(t.tokens, r.Word("tokens", kTokens));
   ONWARD_ASSIGN_OR_RETURN(t.length, r.Count("length", 1, kLongestText));
   if (t.tokens != TokenKind::kBytes) {
     ONWARD_ASSIGN_OR_RETURN(t.vocabulary, r.Names("vocabulary"));
-    if (t.vocabulary.empty()) return Wrong("vocabulary", "a token");
+    if (t.vocabulary.empty()) return WrongKey("vocabulary", "a token");
   }
   t.lower_case = r.Truth("lower_case");
   if (r.Has("column")) {
@@ -328,7 +328,7 @@ absl::StatusOr<Preparation> ParsePreparation(absl::string_view json) {
   Preparation preparation;
   if (json.empty()) return preparation;
   ONWARD_ASSIGN_OR_RETURN(const Json whole, ParseJson(json));
-  ONWARD_ASSIGN_OR_RETURN(const int64_t version, Reader(whole).Count("version", 1, 1e9));
+  ONWARD_ASSIGN_OR_RETURN(const int64_t version, PreparationReader(whole).Count("version", 1, 1e9));
   if (version > kVersion) {
     return absl::UnimplementedError(absl::StrCat(
         "is of version ", version, ", written by a newer program; this one reads ", kVersion));

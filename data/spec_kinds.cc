@@ -138,4 +138,10 @@ std::string DataSpecHelp() {
   return out;
 }
 
+absl::Status WrongOption(absl::string_view name, absl::string_view value,
+                         absl::string_view expected) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("data option ", name, "=", value, ": expected ", expected));
+}
+
 }  // namespace onward

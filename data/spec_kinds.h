@@ -7,6 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+
 namespace onward {
 
 struct DataKind {
@@ -21,6 +24,10 @@ const std::vector<DataKind>& DataKinds();
 
 // The names of all options that this kind takes.
 std::set<std::string> OptionsOf(const DataKind& kind);
+
+// The error of an option whose value is none.
+absl::Status WrongOption(absl::string_view name, absl::string_view value,
+                         absl::string_view expected);
 
 }  // namespace onward
 

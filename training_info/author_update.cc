@@ -15,7 +15,6 @@
 namespace onward {
 namespace {
 
-constexpr char kStepVariable[] = "onward_step";
 constexpr char kCallsVariable[] = "onward_accumulated";
 
 Tensor Filled(DType dtype, const Shape& shape, double value) {

@@ -15,6 +15,8 @@
 
 namespace onward {
 
+inline constexpr char kStepVariable[] = "onward_step";  // updates done, which schedules count
+
 struct UpdateRequest {
   const AuthorOptions& options;
   const WeightChoice& weights;

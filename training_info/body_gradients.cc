@@ -17,8 +17,6 @@ namespace {
 
 using NameSet = absl::flat_hash_set<std::string>;
 
-bool IsGradient(const Node& node) { return node.Is("Gradient", kTrainingDomain); }
-
 bool BodiesHoldGradient(const Node& node) {
   bool holds = false;
   ForEachBody(node, [&](const std::string&, const Graph& body) {
@@ -140,6 +138,8 @@ class BodyExpansion {
 };
 
 }  // namespace
+
+bool IsGradient(const Node& node) { return node.Is("Gradient", kTrainingDomain); }
 
 void ForEachGradient(const std::vector<Node>& nodes, absl::FunctionRef<void(const Node&)> visit) {
   for (const Node& node : nodes) {

@@ -14,6 +14,8 @@
 
 namespace onward {
 
+bool IsGradient(const Node& node);
+
 // Every Gradient node among `nodes` and in their bodies.
 void ForEachGradient(const std::vector<Node>& nodes, absl::FunctionRef<void(const Node&)> visit);
 

@@ -14,6 +14,7 @@
 #include "core/onnx_io/releases.h"
 #include "core/runtime/compile/unknown_operators.h"
 #include "core/tensor/finite.h"
+#include "training_info/body_gradients.h"
 #include "training_info/combine.h"
 #include "training_info/import.h"
 #include "training_info/lower.h"
@@ -24,8 +25,6 @@ namespace {
 
 using Findings = std::vector<Finding>;
 using NameSet = absl::flat_hash_set<std::string>;
-
-bool IsGradient(const Node& node) { return node.Is("Gradient", kTrainingDomain); }
 
 std::string Entry(int k, const char* what) { return absl::StrCat("training_info[", k, "].", what); }
 

@@ -23,8 +23,6 @@ namespace {
 
 using NameSet = absl::flat_hash_set<std::string>;
 
-bool IsGradient(const Node& node) { return node.Is("Gradient", kTrainingDomain); }
-
 // What a Gradient node refers to beside its inputs.
 std::vector<std::string> NamedBy(const Node& gradient) {
   std::vector<std::string> names = gradient.Strings("xs");
@@ -33,7 +31,7 @@ std::vector<std::string> NamedBy(const Node& gradient) {
   return names;
 }
 
-std::vector<std::string> Reads(const Node& node) {
+std::vector<std::string> ReadsOf(const Node& node) {
   std::vector<std::string> reads = AllInputs(node);
   if (IsGradient(node)) {
     for (std::string& n : NamedBy(node)) reads.push_back(std::move(n));
@@ -48,7 +46,7 @@ std::vector<bool> DependOn(const std::vector<Node>& nodes, NameSet roots) {
     changed = false;
     for (size_t i = 0; i < nodes.size(); ++i) {
       if (depends[i]) continue;
-      const std::vector<std::string> reads = Reads(nodes[i]);
+      const std::vector<std::string> reads = ReadsOf(nodes[i]);
       if (std::none_of(reads.begin(), reads.end(),
                        [&](const std::string& r) { return roots.contains(r); }))
         continue;

@@ -6,13 +6,12 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/status.h"
 #include "core/graph/verify.h"
+#include "training_info/author_update.h"
 #include "training_info/export.h"
 #include "training_info/import.h"
 
 namespace onward {
 namespace {
-
-constexpr char kStepVariable[] = "onward_step";
 
 bool IsFactor(const Tensor& t) { return t.dtype() == DType::kDouble && t.elements() == 1; }
 

@@ -10,13 +10,13 @@ namespace onward {
 namespace {
 
 // The inputs of a Grad call behind the standard ones; dys may be undefined.
-struct Kept {
+struct KeptStates {
   Expr y, gates, cells, dy, dy_h, dy_c;
 };
 
-Kept KeptOf(const RnnCall& rnn, const std::vector<Expr>& in) {
+KeptStates KeptStatesOf(const RnnCall& rnn, const std::vector<Expr>& in) {
   size_t i = rnn.standard_inputs();
-  Kept k;
+  KeptStates k;
   k.y = Argument(in, i++);
   k.gates = Argument(in, i++);
   if (rnn.lstm()) k.cells = Argument(in, i++);
@@ -35,7 +35,8 @@ struct DirectionGrads {
 
 class Backward {
  public:
-  Backward(const RnnCall& rnn, const std::vector<Expr>& in, const Kept& kept, int64_t direction)
+  Backward(const RnnCall& rnn, const std::vector<Expr>& in, const KeptStates& kept,
+           int64_t direction)
       : rnn_(rnn), d_(direction), v_(ValuesOf(rnn, in, kept.y, direction)) {
     gates_ = At(kept.gates, d_);
     if (rnn.lstm()) cells_ = At(kept.cells, d_);
@@ -196,7 +197,7 @@ class Backward {
 std::vector<Expr> RnnGradBody(GraphBuilder& b, const Node& call, const std::vector<Expr>& in) {
   const std::optional<RnnCall> rnn = ReadRnnCall(b, call, in[0]);
   if (!rnn) return {};
-  const Kept kept = KeptOf(*rnn, in);
+  const KeptStates kept = KeptStatesOf(*rnn, in);
   if (!kept.y.defined() || !kept.gates.defined() || (rnn->lstm() && !kept.cells.defined())) {
     FailAt(b, call, "Y or what the forward pass kept is missing");
     return {};

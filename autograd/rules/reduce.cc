@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Gradient rules of reductions. Below, a reduced value is written as if
-// keepdims were 1; Kept makes it so.
+// keepdims were 1; WithAxes makes it so.
 #include <cstdint>
 #include <optional>
 
@@ -12,7 +12,7 @@ namespace {
 
 // A reduced value (y or dy) in a shape that broadcasts against x. Without axes
 // and keepdims it is a scalar, which does.
-Expr Kept(const Vjp& v, const Expr& e) {
+Expr WithAxes(const Vjp& v, const Expr& e) {
   if (v.attr("keepdims", 1) != 0 || !v.has_x(1)) return e;
   return v.b().Op("Unsqueeze", {e, v.x(1)});
 }
@@ -43,19 +43,19 @@ Expr OneOverCount(const Vjp& v) {
 }
 
 // y = sum(x);  dx = dy
-Grads ReduceSumVjp(const Vjp& v) { return {ExpandLike(Kept(v, v.dy()), v.x(0))}; }
+Grads ReduceSumVjp(const Vjp& v) { return {ExpandLike(WithAxes(v, v.dy()), v.x(0))}; }
 
 // y = sum(x) / n;  dx = dy / n
 Grads ReduceMeanVjp(const Vjp& v) {
-  return {ExpandLike(Kept(v, v.dy()) * OneOverCount(v), v.x(0))};
+  return {ExpandLike(WithAxes(v, v.dy()) * OneOverCount(v), v.x(0))};
 }
 
 // y = max(x) or min(x);  dx = dy / (number of elements equal to y) where x = y,
 // else 0: elements that tie share the gradient evenly
 Grads ReduceExtremumVjp(const Vjp& v) {
-  Expr hit = Equal(v.x(0), Kept(v, v.y()));
+  Expr hit = Equal(v.x(0), WithAxes(v, v.y()));
   Expr count = ReduceLike(v, "ReduceSum", CastLike(hit, v.x(0)));
-  return {WithShapeOf(ZeroUnless(hit, Kept(v, v.dy()) / count), v.x(0))};
+  return {WithShapeOf(ZeroUnless(hit, WithAxes(v, v.dy()) / count), v.x(0))};
 }
 
 // y = prod(x);  dx = dy * (product of the other elements). With s = x where
@@ -67,30 +67,34 @@ Grads ReduceProdVjp(const Vjp& v) {
   Expr other_zeros = ReduceLike(v, "ReduceSum", zero) - zero;
   Expr others = ReduceLike(v, "ReduceProd", safe) / safe;
   Expr none = Equal(other_zeros, v.b().Scalar(0, other_zeros));
-  return {WithShapeOf(ZeroUnless(none, Kept(v, v.dy()) * others), v.x(0))};
+  return {WithShapeOf(ZeroUnless(none, WithAxes(v, v.dy()) * others), v.x(0))};
 }
 
 // y = sum(|x|);  dx = dy * sign(x)
-Grads ReduceL1Vjp(const Vjp& v) { return {WithShapeOf(Kept(v, v.dy()) * Sign(v.x(0)), v.x(0))}; }
+Grads ReduceL1Vjp(const Vjp& v) {
+  return {WithShapeOf(WithAxes(v, v.dy()) * Sign(v.x(0)), v.x(0))};
+}
 
 // y = sqrt(sum(x^2));  dx = dy * x / y, and 0 where y = 0
 Grads ReduceL2Vjp(const Vjp& v) {
-  Expr y = Kept(v, v.y());
+  Expr y = WithAxes(v, v.y());
   Expr safe = Where(Equal(y, v.b().Scalar(0, y)), v.b().Scalar(1, y), y);
-  return {WithShapeOf(v.x(0) * (Kept(v, v.dy()) / safe), v.x(0))};
+  return {WithShapeOf(v.x(0) * (WithAxes(v, v.dy()) / safe), v.x(0))};
 }
 
 // y = log(sum(x));  dx = dy / sum(x) = dy * exp(-y)
-Grads ReduceLogSumVjp(const Vjp& v) { return {ExpandLike(Kept(v, v.dy() * Exp(-v.y())), v.x(0))}; }
+Grads ReduceLogSumVjp(const Vjp& v) {
+  return {ExpandLike(WithAxes(v, v.dy() * Exp(-v.y())), v.x(0))};
+}
 
 // y = log(sum(exp(x)));  dx = dy * exp(x - y)
 Grads ReduceLogSumExpVjp(const Vjp& v) {
-  return {WithShapeOf(Kept(v, v.dy()) * Exp(v.x(0) - Kept(v, v.y())), v.x(0))};
+  return {WithShapeOf(WithAxes(v, v.dy()) * Exp(v.x(0) - WithAxes(v, v.y())), v.x(0))};
 }
 
 // y = sum(x^2);  dx = 2 * x * dy
 Grads ReduceSumSquareVjp(const Vjp& v) {
-  return {WithShapeOf(v.x(0) * (Kept(v, v.dy()) * 2.0), v.x(0))};
+  return {WithShapeOf(v.x(0) * (WithAxes(v, v.dy()) * 2.0), v.x(0))};
 }
 
 // y_i = sum of x_j for j <= i;  dx_j = sum of dy_i for i >= j: the same sum from

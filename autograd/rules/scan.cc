@@ -18,7 +18,7 @@
 namespace onward {
 namespace {
 
-constexpr int kFromLast = 1;
+constexpr int kBackwards = 1;
 
 class ScanGradient {
  public:
@@ -53,7 +53,7 @@ class ScanGradient {
       std::vector<int64_t> axes, directions;
       for (int i : slices_) {
         axes.push_back(Way("scan_input_axes", i - loop_.states));
-        directions.push_back(kFromLast - Way("scan_input_directions", i - loop_.states));
+        directions.push_back(kBackwards - Way("scan_input_directions", i - loop_.states));
       }
       attributes["scan_output_axes"] = axes;
       attributes["scan_output_directions"] = directions;
@@ -175,13 +175,13 @@ class ScanGradient {
       if (kept == kept_.end()) {
         body->Give(names[i], Operation("Identity", {body->Captured(v_.x(i)).name()}));
       } else {
-        ScanOver(b_.Value(kept_names_[kept - kept_.begin()]), 0, kFromLast, names[i],
+        ScanOver(b_.Value(kept_names_[kept - kept_.begin()]), 0, kBackwards, names[i],
                  loop_.types[i], body);
       }
     }
     for (size_t k = 0; k < kept_.size(); ++k) {
       if (kept_[k] < loop_.own) continue;
-      ScanOver(b_.Value(kept_names_[k]), 0, kFromLast, names[kept_[k]],
+      ScanOver(b_.Value(kept_names_[k]), 0, kBackwards, names[kept_[k]],
                loop_.replayed_types[kept_[k]], body);
     }
     for (size_t k = 0; k < arriving_.size(); ++k) {
@@ -189,7 +189,7 @@ class ScanGradient {
       const std::string& seed = seeds_[states_.size() + k];
       const ValueType* type = body->b().graph().TypeOf(seed);
       ScanOver(v_.dy(arriving_[k]), Way("scan_output_axes", scanned),
-               kFromLast - Way("scan_output_directions", scanned), seed,
+               kBackwards - Way("scan_output_directions", scanned), seed,
                type == nullptr ? ValueType{} : *type, body);
     }
     for (int i = loop_.states; i < loop_.own; ++i) {
@@ -198,7 +198,7 @@ class ScanGradient {
       if (names[i].empty() && !last) continue;
       const int scanned = i - loop_.states;
       ScanOver(v_.x(i), Way("scan_input_axes", scanned),
-               kFromLast - Way("scan_input_directions", scanned),
+               kBackwards - Way("scan_input_directions", scanned),
                names[i].empty() ? b_.UniqueName("unread") : names[i], loop_.types[i], body);
     }
   }

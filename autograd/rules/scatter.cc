@@ -14,9 +14,9 @@ namespace onward {
 namespace {
 
 // ScatterElements and GatherElements, or ScatterND and GatherND, with the indices of a node.
-class Places {
+class ScatterPlaces {
  public:
-  Places(const Vjp& v, const char* scatter, const char* gather, Attributes axis)
+  ScatterPlaces(const Vjp& v, const char* scatter, const char* gather, Attributes axis)
       : v_(v), scatter_(scatter), gather_(gather), axis_(std::move(axis)) {}
 
   Expr Scatter(const Expr& data, const Expr& updates, const std::string& reduction) const {
@@ -43,7 +43,7 @@ Expr OneWhere(const Expr& condition, const Expr& e) {
 
 // y = data * product of the updates that arrive. What multiplied an element is y / factor, and
 // for a factor of 0 the product with 1 in its place, unless another 0 is left.
-Grads ProductGrads(const Vjp& v, const Places& places) {
+Grads ProductGrads(const Vjp& v, const ScatterPlaces& places) {
   const Expr data = v.x(0), updates = v.x(2);
   Grads grads(3);
   if (v.needs(0)) {
@@ -63,7 +63,7 @@ Grads ProductGrads(const Vjp& v, const Places& places) {
 
 // y = the largest (or smallest) of an element and the updates that arrive; those that tie share
 // the gradient evenly.
-Grads ExtremumGrads(const Vjp& v, const Places& places) {
+Grads ExtremumGrads(const Vjp& v, const ScatterPlaces& places) {
   Expr kept = Equal(v.x(0), v.y());
   Expr won = Equal(v.x(2), places.Gather(v.y()));
   Expr count = places.Scatter(CastLike(kept, v.dy()), CastLike(won, v.dy()), "add");
@@ -77,7 +77,7 @@ Grads ExtremumGrads(const Vjp& v, const Places& places) {
 // y = data with updates placed (none) or added (add) at indices
 //   none: ddata = dy with zeros at indices;  add: ddata = dy
 //   dupdates = dy at indices
-Grads ScatterVjp(const Vjp& v, const Places& places) {
+Grads ScatterVjp(const Vjp& v, const ScatterPlaces& places) {
   const std::string reduction = v.node().String("reduction", "none");
   if (reduction == "mul") return ProductGrads(v, places);
   if (reduction == "max" || reduction == "min") return ExtremumGrads(v, places);
@@ -92,11 +92,13 @@ Grads ScatterVjp(const Vjp& v, const Places& places) {
 }  // namespace
 
 Grads ScatterElementsVjp(const Vjp& v) {
-  return ScatterVjp(v,
-                    Places(v, "ScatterElements", "GatherElements", {{"axis", v.attr("axis", 0)}}));
+  return ScatterVjp(
+      v, ScatterPlaces(v, "ScatterElements", "GatherElements", {{"axis", v.attr("axis", 0)}}));
 }
 
-Grads ScatterNDVjp(const Vjp& v) { return ScatterVjp(v, Places(v, "ScatterND", "GatherND", {})); }
+Grads ScatterNDVjp(const Vjp& v) {
+  return ScatterVjp(v, ScatterPlaces(v, "ScatterND", "GatherND", {}));
+}
 
 // y = cache with update written from write_indices[batch] on along an axis
 //   dcache = dy with zeros there;  dupdate = dy there

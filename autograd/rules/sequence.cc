@@ -83,7 +83,7 @@ Grads ConcatFromSequenceVjp(const Vjp& v) {
 Grads SequenceSumVjp(const Vjp& v) { return {v.dy(), v.dy()}; }
 
 // o = [x], or x = [o]: the gradient of an optional is that of what it holds.
-Grads SameVjp(const Vjp& v) { return {v.dy()}; }
+Grads OptionalVjp(const Vjp& v) { return {v.dy()}; }
 
 }  // namespace
 
@@ -95,8 +95,8 @@ void RegisterSequenceRules(RuleTable& table) {
   table.Add("SplitToSequence", SplitToSequenceVjp);
   table.Add("ConcatFromSequence", ConcatFromSequenceVjp);
   table.Add("SequenceSum", SequenceSumVjp, kOnwardDomain);
-  table.Add("Optional", SameVjp);
-  table.Add("OptionalGetElement", SameVjp);
+  table.Add("Optional", OptionalVjp);
+  table.Add("OptionalGetElement", OptionalVjp);
   for (const char* op : {"SequenceEmpty", "SequenceLength", "OptionalHasElement"}) {
     table.AddZero(op);
   }

@@ -23,6 +23,7 @@ size_t Utf8Length(absl::string_view text) {
 }
 
 void AppendUtf8(uint32_t c, std::string* out) {
+  if (c > 0x10ffff || (c >= 0xd800 && c < 0xe000)) c = 0xfffd;
   const auto tail = [&](int shift) { return static_cast<char>(0x80 | ((c >> shift) & 0x3f)); };
   if (c < 0x80) {
     *out += static_cast<char>(c);

@@ -14,6 +14,7 @@ namespace onward {
 // Bytes of the well-formed character at the start of `text`, or 0.
 size_t Utf8Length(absl::string_view text);
 
+// What is no character becomes U+FFFD.
 void AppendUtf8(uint32_t character, std::string* out);
 
 }  // namespace onward

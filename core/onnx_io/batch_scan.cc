@@ -12,7 +12,7 @@
 namespace onward {
 namespace {
 
-constexpr char kDisguise[] = "ai.onward.batch";
+constexpr char kBatchDomain[] = "ai.onward.batch";
 
 Node MakeNode(const std::string& op, std::vector<std::string> inputs,
               std::vector<std::string> outputs, Attributes attributes = {}) {
@@ -125,7 +125,7 @@ class Expansion {
 
 void DisguiseBatchScans(Graph* graph) {
   for (Node& node : graph->nodes) {
-    if (node.Is("Scan")) node.domain = kDisguise;
+    if (node.Is("Scan")) node.domain = kBatchDomain;
     ChangeBodies(
         [](const Graph& body) -> absl::StatusOr<Graph> {
           Graph changed = body;
@@ -135,7 +135,7 @@ void DisguiseBatchScans(Graph* graph) {
         &node)
         .IgnoreError();
   }
-  graph->opsets[kDisguise] = 1;
+  graph->opsets[kBatchDomain] = 1;
 }
 
 absl::Status ExpandBatchScans(NameScope* names, Graph* graph) {
@@ -148,7 +148,7 @@ absl::Status ExpandBatchScans(NameScope* names, Graph* graph) {
           return changed;
         },
         &node));
-    if (!node.Is("Scan", kDisguise)) {
+    if (!node.Is("Scan", kBatchDomain)) {
       nodes.push_back(std::move(node));
       continue;
     }
@@ -157,7 +157,7 @@ absl::Status ExpandBatchScans(NameScope* names, Graph* graph) {
                  std::make_move_iterator(expanded.end()));
   }
   graph->nodes = std::move(nodes);
-  graph->opsets.erase(kDisguise);
+  graph->opsets.erase(kBatchDomain);
   return absl::OkStatus();
 }
 

@@ -10,6 +10,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/strip.h"
 #include "core/base/atomic_file.h"
+#include "core/onnx_io/model_bytes.h"
 #include "core/onnx_io/wire_scan.h"
 #include "onnx/onnx_pb.h"
 
@@ -19,7 +20,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kDigits = 8;
-constexpr int64_t kMostBytes = (int64_t{1} << 31) - 1;  // of a model in one file
 
 bool IsCompanion(absl::string_view name, absl::string_view prefix) {
   return absl::ConsumePrefix(&name, prefix) && name.size() == kDigits &&
@@ -29,7 +29,7 @@ bool IsCompanion(absl::string_view name, absl::string_view prefix) {
 // Takes the files that a model names out of `names`; false if it cannot be read. What is no
 // model names nothing.
 bool EraseNamed(const fs::path& model, std::set<std::string>* names) {
-  auto bytes = ModelBytes::Open(model.string(), kMostBytes, /*glance=*/true);
+  auto bytes = ModelBytes::Open(model.string(), kMostModelBytes, /*glance=*/true);
   if (!bytes.ok()) return bytes.status().code() == absl::StatusCode::kInvalidArgument;
   const auto scanned = ScanModel(&*bytes, [&](const WireField& field, std::vector<Splice>*) {
     if (field.number != kExternalData) return;

@@ -56,10 +56,6 @@ class TensorWalk {
   bool go_on_ = true;
 };
 
-bool IsExternal(const onnx::TensorProto& tensor) {
-  return tensor.data_location() == onnx::TensorProto::EXTERNAL;
-}
-
 // Where the model's data may lie: beside the path it was read by or, if that is a link,
 // beside what it leads to.
 std::vector<std::string> DataFolders(const Model& model) {

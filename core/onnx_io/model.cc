@@ -20,8 +20,6 @@
 namespace onward {
 namespace {
 
-constexpr int64_t kMaxFileBytes = (int64_t{1} << 31) - 1;
-
 std::string FirstBytesHint(absl::string_view bytes) {
   if (absl::StartsWith(bytes, "\x1f\x8b")) return " (it looks like gzip: decompress it first)";
   if (absl::StartsWith(bytes, "PK"))
@@ -200,7 +198,7 @@ absl::StatusOr<Model> ReadModel(const std::string& path) {
   constexpr int kMostAttempts = 5;
   try {
     for (int attempt = 1;; ++attempt) {
-      const auto open = [&] { return ModelBytes::Open(path, kMaxFileBytes); };
+      const auto open = [&] { return ModelBytes::Open(path, kMostModelBytes); };
       ONWARD_ASSIGN_OR_RETURN(ModelBytes bytes, open());
       ONWARD_ASSIGN_OR_RETURN(Model model, ParseEitherWay(open, &bytes, path));
       const bool held = HoldExternalData(&model).ok();

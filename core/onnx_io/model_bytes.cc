@@ -16,7 +16,7 @@ namespace onward {
 namespace {
 
 constexpr size_t kWindow = size_t{64} << 10;
-constexpr size_t kChunk = size_t{4} << 20;  // a multiple of the page size
+constexpr size_t kReadChunk = size_t{4} << 20;  // a multiple of the page size
 
 }  // namespace
 
@@ -90,8 +90,8 @@ SplicedStream::SplicedStream(ModelBytes* bytes, const std::vector<Splice>& splic
     : bytes_(*bytes) {
   size_t at = 0;
   const auto add = [&](absl::string_view part) {
-    for (; !part.empty(); part.remove_prefix(std::min(part.size(), kChunk))) {
-      parts_.push_back(part.substr(0, kChunk));
+    for (; !part.empty(); part.remove_prefix(std::min(part.size(), kReadChunk))) {
+      parts_.push_back(part.substr(0, kReadChunk));
     }
   };
   for (const Splice& s : splices) {
@@ -114,9 +114,9 @@ bool SplicedStream::Next(const void** data, int* size) {
   if (bytes_.file_ != nullptr && rest.data() >= bytes_.data_ &&
       rest.data() < bytes_.data_ + bytes_.size_) {
     const auto at = static_cast<size_t>(rest.data() - bytes_.data_);
-    while (released_ + 2 * kChunk <= at) {
-      madvise(bytes_.data_ + released_, kChunk, MADV_DONTNEED);
-      released_ += kChunk;
+    while (released_ + 2 * kReadChunk <= at) {
+      madvise(bytes_.data_ + released_, kReadChunk, MADV_DONTNEED);
+      released_ += kReadChunk;
     }
   }
   *data = rest.data();

@@ -18,6 +18,9 @@
 
 namespace onward {
 
+// Of a model in one file: protobuf counts in int.
+inline constexpr int64_t kMostModelBytes = (int64_t{1} << 31) - 1;
+
 class ModelBytes {
  public:
   // A regular file of at most `limit` bytes, not empty. Nothing is read yet.

@@ -29,6 +29,10 @@ void ReplaceValues(const Tensor& tensor, onnx::TensorProto* proto, Weights* held
 // The number of the weight that the message stands for; null if it has its values itself.
 std::optional<int64_t> HeldNumber(const onnx::TensorProto& proto);
 void SetHeld(int64_t number, onnx::TensorProto* proto);
+// Whether the values are in a file beside the model.
+inline bool IsExternal(const onnx::TensorProto& proto) {
+  return proto.data_location() == onnx::TensorProto::EXTERNAL;
+}
 // The bytes that are not in the message: weights held, or in a file beside the model. Null if
 // the message has its values itself. Checked for the tensor's type and shape.
 absl::StatusOr<std::optional<Weights::Bytes>> OutsideBytes(const onnx::TensorProto& proto,

@@ -14,7 +14,7 @@ namespace onward {
 namespace {
 
 constexpr char kDomain[] = "com.microsoft";
-constexpr char kDisguise[] = "ai.onward.runtime";
+constexpr char kRuntimeDisguise[] = "ai.onward.runtime";
 
 bool IsRuntimeOperator(const std::string& op) {
   static const auto* const names =
@@ -72,17 +72,17 @@ void DisguiseRuntimeOperators(Graph* graph) {
   ChangeNodes(
       [&](Node& node) {
         if (!IsWrittenAsStandard(node)) return;
-        node.domain = kDisguise;
+        node.domain = kRuntimeDisguise;
         found = true;
       },
       &graph->nodes);
-  if (found) graph->opsets[kDisguise] = 1;
+  if (found) graph->opsets[kRuntimeDisguise] = 1;
 }
 
 void UndisguiseRuntimeOperators(Graph* graph) {
   ChangeNodes(
       [](Node& node) {
-        if (node.domain == kDisguise) node.domain = kDomain;
+        if (node.domain == kRuntimeDisguise) node.domain = kDomain;
       },
       &graph->nodes);
 }

@@ -21,14 +21,13 @@
 namespace onward {
 namespace {
 
-constexpr int64_t kMostBytes = (int64_t{1} << 31) - 1;
 // Where tensors begin in a file of weights: large ones at a page, so that readers can map them.
 constexpr size_t kPage = 4096;
 constexpr int64_t kLine = 64;
-constexpr size_t kChunk = size_t{1} << 20;
+constexpr size_t kWriteChunk = size_t{1} << 20;
 
 absl::StatusOr<std::string> Message(const onnx::ModelProto& proto) {
-  if (const size_t size = proto.ByteSizeLong(); size > static_cast<size_t>(kMostBytes)) {
+  if (const size_t size = proto.ByteSizeLong(); size > static_cast<size_t>(kMostModelBytes)) {
     return absl::ResourceExhaustedError(absl::StrCat(
         "the model needs ", size, " bytes beside its weights; one .onnx file holds at most 2 GiB"));
   }
@@ -106,7 +105,7 @@ class Output {
   // `sparse`: chunks of zeros, as new optimizer state has them, become holes.
   absl::Status Write(absl::string_view bytes, bool sparse) {
     while (!bytes.empty()) {
-      const absl::string_view chunk = bytes.substr(0, kChunk);
+      const absl::string_view chunk = bytes.substr(0, kWriteChunk);
       ONWARD_RETURN_IF_ERROR(sparse && AllZero(chunk)
                                  ? file_->WriteZeros(static_cast<int64_t>(chunk.size()))
                                  : file_->Write(chunk));
@@ -203,7 +202,7 @@ absl::Status WriteModel(const Model& model, const std::string& path, const Write
   ONWARD_RETURN_IF_ERROR(CheckSources(whole, target));
   RemoveUnusedCompanions(target);
   ONWARD_ASSIGN_OR_RETURN(const Serialized serialized, Serialized::OneFile(whole));
-  ONWARD_RETURN_IF_ERROR(options.external_data || serialized.size() > kMostBytes
+  ONWARD_RETURN_IF_ERROR(options.external_data || serialized.size() > kMostModelBytes
                              ? WriteTwoFiles(std::move(whole), path)
                              : WriteOneFile(whole, serialized, path));
   RemoveUnusedCompanions(target);

@@ -18,10 +18,6 @@ namespace {
 // A few bytes may stand for this many zeros.
 constexpr int64_t kMaxDenseBytes = int64_t{1} << 30;
 
-bool IsExternal(const onnx::TensorProto& p) {
-  return p.data_location() == onnx::TensorProto::EXTERNAL;
-}
-
 void ClearValues(onnx::TensorProto* proto) {
   proto->clear_float_data();
   proto->clear_int32_data();

@@ -35,7 +35,7 @@ struct Cursor {
 };
 
 // kOther: messages that hold little more than text. kBytes: no message at all.
-enum class Message {
+enum class MessageKind {
   kModel,
   kGraph,
   kNode,
@@ -52,65 +52,69 @@ enum class Message {
 
 // What a field holds that has a length of its own; the numbers are those of
 // onnx.proto, and fields that it does not have hold bytes.
-Message Child(Message parent, uint64_t field) {
+MessageKind Child(MessageKind parent, uint64_t field) {
   switch (parent) {
-    case Message::kModel:
-      return field == 7                                 ? Message::kGraph
-             : field == 20                              ? Message::kTraining
-             : field == 25                              ? Message::kFunction
-             : field == 8 || field == 14 || field == 26 ? Message::kOther
-                                                        : Message::kBytes;
-    case Message::kTraining:
-      return field <= 2 ? Message::kGraph : field <= 4 ? Message::kOther : Message::kBytes;
-    case Message::kGraph:
-      return field == 1                   ? Message::kNode
-             : field == 5                 ? Message::kTensor
-             : field == 15                ? Message::kSparse
-             : field >= 11 && field <= 13 ? Message::kValue
-             : field == 14 || field == 16 ? Message::kOther
-                                          : Message::kBytes;
-    case Message::kFunction:
-      return field == 7                  ? Message::kNode
-             : field == 11               ? Message::kAttribute
-             : field == 12               ? Message::kValue
-             : field == 9 || field == 14 ? Message::kOther
-                                         : Message::kBytes;
-    case Message::kNode:
-      return field == 5                  ? Message::kAttribute
-             : field == 9 || field == 10 ? Message::kOther
-                                         : Message::kBytes;
-    case Message::kAttribute:
-      return field == 6 || field == 11    ? Message::kGraph
-             : field == 5 || field == 10  ? Message::kTensor
-             : field == 22 || field == 23 ? Message::kSparse
-             : field == 14 || field == 15 ? Message::kType
-                                          : Message::kBytes;
-    case Message::kSparse: return field <= 2 ? Message::kTensor : Message::kBytes;
-    case Message::kTensor:
-      return field == 3 || field == 13 || field == 16 ? Message::kOther : Message::kBytes;
-    case Message::kValue:
-      return field == 2 ? Message::kType : field == 4 ? Message::kOther : Message::kBytes;
+    case MessageKind::kModel:
+      return field == 7                                 ? MessageKind::kGraph
+             : field == 20                              ? MessageKind::kTraining
+             : field == 25                              ? MessageKind::kFunction
+             : field == 8 || field == 14 || field == 26 ? MessageKind::kOther
+                                                        : MessageKind::kBytes;
+    case MessageKind::kTraining:
+      return field <= 2   ? MessageKind::kGraph
+             : field <= 4 ? MessageKind::kOther
+                          : MessageKind::kBytes;
+    case MessageKind::kGraph:
+      return field == 1                   ? MessageKind::kNode
+             : field == 5                 ? MessageKind::kTensor
+             : field == 15                ? MessageKind::kSparse
+             : field >= 11 && field <= 13 ? MessageKind::kValue
+             : field == 14 || field == 16 ? MessageKind::kOther
+                                          : MessageKind::kBytes;
+    case MessageKind::kFunction:
+      return field == 7                  ? MessageKind::kNode
+             : field == 11               ? MessageKind::kAttribute
+             : field == 12               ? MessageKind::kValue
+             : field == 9 || field == 14 ? MessageKind::kOther
+                                         : MessageKind::kBytes;
+    case MessageKind::kNode:
+      return field == 5                  ? MessageKind::kAttribute
+             : field == 9 || field == 10 ? MessageKind::kOther
+                                         : MessageKind::kBytes;
+    case MessageKind::kAttribute:
+      return field == 6 || field == 11    ? MessageKind::kGraph
+             : field == 5 || field == 10  ? MessageKind::kTensor
+             : field == 22 || field == 23 ? MessageKind::kSparse
+             : field == 14 || field == 15 ? MessageKind::kType
+                                          : MessageKind::kBytes;
+    case MessageKind::kSparse: return field <= 2 ? MessageKind::kTensor : MessageKind::kBytes;
+    case MessageKind::kTensor:
+      return field == 3 || field == 13 || field == 16 ? MessageKind::kOther : MessageKind::kBytes;
+    case MessageKind::kValue:
+      return field == 2   ? MessageKind::kType
+             : field == 4 ? MessageKind::kOther
+                          : MessageKind::kBytes;
     // Types, shapes and dimensions are messages all the way down; the few names among
     // them are short.
-    case Message::kType: return Message::kType;
-    case Message::kOther:
-    case Message::kBytes: return Message::kBytes;
+    case MessageKind::kType: return MessageKind::kType;
+    case MessageKind::kOther:
+    case MessageKind::kBytes: return MessageKind::kBytes;
   }
-  return Message::kBytes;
+  return MessageKind::kBytes;
 }
 
 // Whether onnx.proto has a number of this field. The parser keeps those it does not
 // know one by one.
-bool IsNumber(Message parent, uint64_t field) {
+bool IsNumber(MessageKind parent, uint64_t field) {
   switch (parent) {
-    case Message::kModel: return field == 1 || field == 5;
-    case Message::kAttribute:
+    case MessageKind::kModel: return field == 1 || field == 5;
+    case MessageKind::kAttribute:
       return field == 2 || field == 3 || field == 7 || field == 8 || field == 20;
-    case Message::kTensor:
+    case MessageKind::kTensor:
       return field <= 5 || field == 7 || field == 10 || field == 11 || field == 14;
-    case Message::kSparse: return field == 3;
-    case Message::kType:
-    case Message::kOther: return field <= 3;
+    case MessageKind::kSparse: return field == 3;
+    case MessageKind::kType:
+    case MessageKind::kOther: return field <= 3;
     default: return false;
   }
 }
@@ -121,7 +125,7 @@ class Scanner {
 
   // False where there are too many parts. `growth` tells by how much splices change the
   // message's length.
-  bool Scan(Cursor cursor, Message kind, int depth, int64_t* growth) {
+  bool Scan(Cursor cursor, MessageKind kind, int depth, int64_t* growth) {
     if (depth > 100) return true;    // the parser's own limit refuses this
     int64_t groups = 0;              // around the cursor; all that is in them is unknown
     size_t behind_raw = cursor.end;  // where raw_data would end, among a tensor's fields
@@ -129,7 +133,7 @@ class Scanner {
       const size_t begin = cursor.at;
       const uint64_t tag = cursor.Varint();
       const bool number = groups == 0 && IsNumber(kind, tag >> 3);
-      const Message child = groups == 0 ? Child(kind, tag >> 3) : Message::kBytes;
+      const MessageKind child = groups == 0 ? Child(kind, tag >> 3) : MessageKind::kBytes;
       if (tag >> 3 > kRawData) behind_raw = std::min(behind_raw, begin);
       switch (tag & 7) {
         case 0: cursor.Varint(); break;
@@ -139,10 +143,10 @@ class Scanner {
           const size_t length_at = cursor.at;
           const uint64_t size = cursor.Varint();
           if (!cursor.ok || size > cursor.end - cursor.at) return true;
-          if (!Count(child == Message::kNode ? kNodeMessages : 1)) return false;
+          if (!Count(child == MessageKind::kNode ? kNodeMessages : 1)) return false;
           const WireField field{tag >> 3, begin, cursor.at, cursor.at + size, behind_raw};
-          if (kind == Message::kTensor && groups == 0) *growth += Edit(field);
-          if (child != Message::kBytes && !ScanChild(field, child, depth, length_at, growth)) {
+          if (kind == MessageKind::kTensor && groups == 0) *growth += Edit(field);
+          if (child != MessageKind::kBytes && !ScanChild(field, child, depth, length_at, growth)) {
             return false;
           }
           cursor.at = field.end;
@@ -174,7 +178,7 @@ class Scanner {
     return growth;
   }
 
-  bool ScanChild(const WireField& field, Message child, int depth, size_t length_at,
+  bool ScanChild(const WireField& field, MessageKind child, int depth, size_t length_at,
                  int64_t* growth) {
     int64_t inner = 0;
     if (!Scan({bytes_, field.payload, field.end}, child, depth + 1, &inner)) return false;
@@ -225,7 +229,7 @@ std::string Varint(uint64_t value) {
 absl::StatusOr<std::vector<Splice>> ScanModel(ModelBytes* bytes, const TensorEdit& edit) {
   Scanner scanner(bytes, edit);
   int64_t growth = 0;
-  if (!scanner.Scan({bytes, 0, bytes->size()}, Message::kModel, 0, &growth)) {
+  if (!scanner.Scan({bytes, 0, bytes->size()}, MessageKind::kModel, 0, &growth)) {
     return absl::ResourceExhaustedError(
         absl::StrCat("the file holds more than ", kMaxMessages,
                      " nodes, attributes, values and unknown fields; it is damaged, or no model"));

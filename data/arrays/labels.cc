@@ -13,7 +13,6 @@ namespace onward {
 namespace {
 
 constexpr int64_t kMostClasses = int64_t{1} << 31;
-constexpr size_t kMostTextClasses = 10000;
 constexpr int64_t kPieceElements = int64_t{1} << 20;
 
 // Floats whose values are whole numbers, as int64.

@@ -10,6 +10,7 @@
 #include "absl/strings/strip.h"
 #include "core/base/atomic_file.h"
 #include "core/base/status.h"
+#include "core/base/utf8.h"
 #include "data/file_bytes.h"
 
 namespace onward {
@@ -22,25 +23,6 @@ void SwapBytes(void* data, size_t bytes, int unit) {
   if (unit <= 1) return;
   char* p = static_cast<char*>(data);
   for (size_t i = 0; i + unit <= bytes; i += unit) std::reverse(p + i, p + i + unit);
-}
-
-void AppendUtf8(uint32_t c, std::string* out) {
-  if (c > 0x10ffff || (c >= 0xd800 && c < 0xe000)) c = 0xfffd;
-  if (c < 0x80) {
-    out->push_back(static_cast<char>(c));
-  } else if (c < 0x800) {
-    out->push_back(static_cast<char>(0xc0 | (c >> 6)));
-    out->push_back(static_cast<char>(0x80 | (c & 0x3f)));
-  } else if (c < 0x10000) {
-    out->push_back(static_cast<char>(0xe0 | (c >> 12)));
-    out->push_back(static_cast<char>(0x80 | ((c >> 6) & 0x3f)));
-    out->push_back(static_cast<char>(0x80 | (c & 0x3f)));
-  } else {
-    out->push_back(static_cast<char>(0xf0 | (c >> 18)));
-    out->push_back(static_cast<char>(0x80 | ((c >> 12) & 0x3f)));
-    out->push_back(static_cast<char>(0x80 | ((c >> 6) & 0x3f)));
-    out->push_back(static_cast<char>(0x80 | (c & 0x3f)));
-  }
 }
 
 // Code points of UTF-8 text; a wrong byte stands for itself.

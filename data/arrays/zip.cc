@@ -25,7 +25,7 @@ constexpr size_t kEndBytes = 22;
 constexpr size_t kEnd64LocatorBytes = 20;
 constexpr size_t kEnd64Bytes = 56;
 constexpr size_t kLocalHeaderBytes = 30;
-constexpr size_t kPiece = size_t{1} << 20;
+constexpr size_t kZipPiece = size_t{1} << 20;
 
 uint64_t Little(absl::string_view bytes, size_t at, int count) {
   uint64_t v = 0;
@@ -113,7 +113,7 @@ using TakePiece = absl::FunctionRef<absl::Status(absl::string_view)>;
 absl::Status ReadInPieces(const StoredBytes& bytes, TakePiece take) {
   std::string piece;
   for (uint64_t at = 0; at < bytes.size(); at += piece.size()) {
-    piece.resize(static_cast<size_t>(std::min<uint64_t>(kPiece, bytes.size() - at)));
+    piece.resize(static_cast<size_t>(std::min<uint64_t>(kZipPiece, bytes.size() - at)));
     ONWARD_RETURN_IF_ERROR(bytes.Read(at, piece.size(), piece.data()));
     ONWARD_RETURN_IF_ERROR(take(piece));
   }
@@ -123,7 +123,7 @@ absl::Status ReadInPieces(const StoredBytes& bytes, TakePiece take) {
 // Unpacks a raw deflate stream piece by piece.
 class Inflater {
  public:
-  Inflater() : ready_(inflateInit2(&z_, -MAX_WBITS) == Z_OK), out_(kPiece, '\0') {}
+  Inflater() : ready_(inflateInit2(&z_, -MAX_WBITS) == Z_OK), out_(kZipPiece, '\0') {}
   ~Inflater() { inflateEnd(&z_); }
   Inflater(const Inflater&) = delete;
   Inflater& operator=(const Inflater&) = delete;

@@ -68,7 +68,7 @@ Picture Erase(const Picture& p, const AugmentStep& step, Random& random) {
   return Erased(p, top, left, h, w);
 }
 
-struct Kind {
+struct StepKind {
   const char* name;
   const char* parameter;  // may be written before the number: crop:pad=4
   const char* form;
@@ -79,8 +79,8 @@ struct Kind {
   Vary vary;
 };
 
-const std::vector<Kind>& Kinds() {
-  static const auto& kinds = *new std::vector<Kind>{
+const std::vector<StepKind>& Kinds() {
+  static const auto& kinds = *new std::vector<StepKind>{
       {"flip",
        "p",
        "flip[:P]",
@@ -141,7 +141,7 @@ const std::vector<Kind>& Kinds() {
   return kinds;
 }
 
-absl::Status Wrong(absl::string_view step, absl::string_view expected) {
+absl::Status WrongStep(absl::string_view step, absl::string_view expected) {
   return absl::InvalidArgumentError(
       absl::StrCat("data option augment: '", step, "': expected ", expected));
 }
@@ -172,21 +172,21 @@ absl::StatusOr<AugmentStep> ParseStep(absl::string_view text) {
       absl::StrSplit(text, absl::MaxSplits(':', 1));
   AugmentStep step;
   ONWARD_ASSIGN_OR_RETURN(step.kind, FindKind(parts.first));
-  const Kind& kind = Kinds()[step.kind];
+  const StepKind& kind = Kinds()[step.kind];
   absl::string_view value = parts.second;
   const std::string named = absl::StrCat(kind.parameter, "=");
   if (absl::StartsWith(value, named)) value.remove_prefix(named.size());
   if (value.empty()) {
-    if (kind.required || absl::StrContains(text, ':')) return Wrong(text, kind.form);
+    if (kind.required || absl::StrContains(text, ':')) return WrongStep(text, kind.form);
     step.low = step.high = kind.number.otherwise;
     return step;
   }
   const size_t dash = kind.range ? value.find('-', 1) : absl::string_view::npos;
-  if (kind.range && dash == absl::string_view::npos) return Wrong(text, kind.form);
+  if (kind.range && dash == absl::string_view::npos) return WrongStep(text, kind.form);
   const auto low = ParseNumber(kind.number, value.substr(0, dash));
   const auto high = kind.range ? ParseNumber(kind.number, value.substr(dash + 1)) : low;
   if (!low.ok() || !high.ok() || *low > *high) {
-    return Wrong(text, absl::StrCat(kind.form, " with ", kind.number.Expects()));
+    return WrongStep(text, absl::StrCat(kind.form, " with ", kind.number.Expects()));
   }
   step.low = *low;
   step.high = *high;
@@ -212,7 +212,7 @@ absl::StatusOr<Augmentation> ParseAugmentation(absl::string_view text) {
 
 std::vector<AugmentHelp> AugmentationHelp() {
   std::vector<AugmentHelp> help;
-  for (const Kind& kind : Kinds()) help.push_back({kind.form, kind.what});
+  for (const StepKind& kind : Kinds()) help.push_back({kind.form, kind.what});
   return help;
 }
 

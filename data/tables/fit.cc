@@ -14,7 +14,6 @@ namespace {
 
 // Whole-number labels up to this count as classes unless told otherwise.
 constexpr double kLargestGuessedClass = 9999;
-constexpr size_t kMostTextClasses = 10000;
 constexpr size_t kMostListed = 8;
 
 struct Choices {

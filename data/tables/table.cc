@@ -15,9 +15,9 @@
 namespace onward {
 namespace {
 
-constexpr int64_t kPiece = int64_t{1} << 22;       // bytes read at a time
+constexpr int64_t kTablePiece = int64_t{1} << 22;  // bytes read at a time
 constexpr int64_t kLongestRow = int64_t{1} << 28;  // in bytes
-constexpr size_t kMostListed = 40;
+constexpr size_t kMostNamedColumns = 40;
 
 // Appends the bytes from `begin` on, `count` of them or what is left.
 absl::Status Append(const StoredBytes& file, int64_t begin, int64_t count, std::string* out) {
@@ -29,9 +29,9 @@ absl::Status Append(const StoredBytes& file, int64_t begin, int64_t count, std::
 }
 
 // The rows of a file from the first on.
-class Reader {
+class RowReader {
  public:
-  Reader(const StoredBytes& file, const RowFormat& format, int64_t begin = 0, int64_t line = 1)
+  RowReader(const StoredBytes& file, const RowFormat& format, int64_t begin = 0, int64_t line = 1)
       : file_(file), format_(format), begin_(begin), line_(line) {}
 
   // False at the end.
@@ -69,7 +69,7 @@ class Reader {
                                                      kLongestRow, " bytes; is a quote open?"));
     }
     // Rows longer than a piece are met with ever larger ones.
-    const int64_t more = std::max(kPiece, static_cast<int64_t>(piece_.size()));
+    const int64_t more = std::max(kTablePiece, static_cast<int64_t>(piece_.size()));
     return Append(file_, begin_ + static_cast<int64_t>(piece_.size()), more, &piece_);
   }
 
@@ -140,7 +140,7 @@ absl::StatusOr<std::shared_ptr<const Table>> Table::Open(const std::string& path
   ONWARD_ASSIGN_OR_RETURN(table->file_, StoredBytes::OpenPlainOrGzip(path));
   if (options.file == TableFile::kCsv) {
     std::string start;
-    ONWARD_RETURN_IF_ERROR(Append(table->file_, 0, kPiece, &start));
+    ONWARD_RETURN_IF_ERROR(Append(table->file_, 0, kTablePiece, &start));
     table->separator_ = GuessSeparator(start);
     table->format_ = std::make_unique<CsvFormat>(table->separator_);
   } else {
@@ -154,7 +154,8 @@ absl::StatusOr<std::shared_ptr<const Table>> Table::Open(const std::string& path
 absl::Status Table::Index(const OpenTableOptions& options) {
   std::string start;
   ONWARD_RETURN_IF_ERROR(Append(file_, 0, static_cast<int64_t>(kUtf8Mark.size()), &start));
-  Reader reader(file_, *format_, start == kUtf8Mark ? static_cast<int64_t>(kUtf8Mark.size()) : 0);
+  RowReader reader(file_, *format_,
+                   start == kUtf8Mark ? static_cast<int64_t>(kUtf8Mark.size()) : 0);
   const bool keyed = options.file == TableFile::kJsonLines;
   TableRow row;
   int64_t end = 0;
@@ -221,7 +222,7 @@ void Table::Arrange(TableRow* row) const {
 
 absl::Status Table::ForEach(
     const std::function<absl::Status(int64_t, const TableRow&)>& visit) const {
-  Reader reader(file_, *format_, begins_[0], first_line_);
+  RowReader reader(file_, *format_, begins_[0], first_line_);
   TableRow row;
   for (int64_t number = 0; number < rows(); ++number) {
     auto more = reader.Next(&row);
@@ -247,9 +248,9 @@ std::string Table::Place(int64_t row, int64_t line) const {
   if (line == 0) {
     line = first_line_;
     std::string piece;
-    for (int64_t at = begins_[0]; at < begins_[row]; at += kPiece) {
+    for (int64_t at = begins_[0]; at < begins_[row]; at += kTablePiece) {
       piece.clear();
-      if (!Append(file_, at, std::min(kPiece, begins_[row] - at), &piece).ok()) break;
+      if (!Append(file_, at, std::min(kTablePiece, begins_[row] - at), &piece).ok()) break;
       line += std::count(piece.begin(), piece.end(), '\n');
     }
   }
@@ -266,7 +267,7 @@ std::string Table::ShortName(size_t c) const {
 
 std::string Table::ColumnList() const {
   if (names_.empty()) return absl::StrCat("columns 0 to ", columns_ - 1, ", without names");
-  if (names_.size() > kMostListed) {
+  if (names_.size() > kMostNamedColumns) {
     return absl::StrCat(names_.size(), " columns, the last is '", names_.back(), "'");
   }
   return absl::StrCat("columns ", absl::StrJoin(names_, ", "));

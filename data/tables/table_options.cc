@@ -9,16 +9,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "core/base/status.h"
+#include "data/spec_kinds.h"
 
 namespace onward {
 namespace {
 
 constexpr int64_t kMostCategories = 100000;
-
-absl::Status Wrong(const std::string& name, const std::string& value, const char* expected) {
-  return absl::InvalidArgumentError(
-      absl::StrCat("data option ", name, "=", value, ": expected ", expected));
-}
 
 absl::Status SetMissing(const std::string& value, TableOptions* options) {
   using Kind = MissingRule::Kind;
@@ -34,7 +30,7 @@ absl::Status SetMissing(const std::string& value, TableOptions* options) {
              std::isfinite(static_cast<float>(rule.number))) {
     rule.kind = Kind::kNumber;
   } else {
-    return Wrong("missing", value, "mean, median, a number, refuse or skip");
+    return WrongOption("missing", value, "mean, median, a number, refuse or skip");
   }
   options->missing = rule;
   return absl::OkStatus();
@@ -42,7 +38,7 @@ absl::Status SetMissing(const std::string& value, TableOptions* options) {
 
 absl::Status SetStandardise(const std::string& value, TableOptions* options) {
   if (value != "0" && value != "1" && value != "inputs" && value != "target") {
-    return Wrong("standardise", value, "0, 1, inputs or target");
+    return WrongOption("standardise", value, "0, 1, inputs or target");
   }
   options->standardise_inputs = value == "1" || value == "inputs";
   options->standardise_target = value == "1" || value == "target";
@@ -53,7 +49,7 @@ absl::Status SetCount(const std::string& name, const std::string& value, int64_t
   if (absl::SimpleAtoi(value, count) && *count >= 1 && *count <= kMostCategories) {
     return absl::OkStatus();
   }
-  return Wrong(name, value, "a number from 1 to 100000");
+  return WrongOption(name, value, "a number from 1 to 100000");
 }
 
 }  // namespace
@@ -71,12 +67,12 @@ absl::Status SetTableOption(const std::string& name, const std::string& value,
   if (name == "max_categories") return SetCount(name, value, &options->most_categories);
   if (name == "rare") return SetCount(name, value, &options->rare);
   if (name == "text") {
-    if (value != "onehot" && value != "codes") return Wrong(name, value, "onehot or codes");
+    if (value != "onehot" && value != "codes") return WrongOption(name, value, "onehot or codes");
     options->text = value == "onehot" ? TextForm::kOneHot : TextForm::kCodes;
     return absl::OkStatus();
   }
   if (name == "header") {
-    if (value != "0" && value != "1") return Wrong(name, value, "0 or 1");
+    if (value != "0" && value != "1") return WrongOption(name, value, "0 or 1");
     options->header = value == "1";
     return absl::OkStatus();
   }

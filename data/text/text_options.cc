@@ -7,16 +7,12 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/status.h"
+#include "data/spec_kinds.h"
 
 namespace onward {
 namespace {
 
 constexpr int64_t kLongest = 1 << 20;
-
-absl::Status Wrong(const std::string& name, const std::string& value, const char* expected) {
-  return absl::InvalidArgumentError(
-      absl::StrCat("data option ", name, "=", value, ": expected ", expected));
-}
 
 }  // namespace
 
@@ -32,16 +28,16 @@ absl::Status SetTextOption(const std::string& name, const std::string& value,
                                                     {"chars", TokenKind::kCharacters},
                                                     {"wordpiece", TokenKind::kWordPieces}};
     const auto it = kinds.find(value);
-    if (it == kinds.end()) return Wrong(name, value, "bytes, chars or wordpiece");
+    if (it == kinds.end()) return WrongOption(name, value, "bytes, chars or wordpiece");
     options->tokens = it->second;
   } else if (name == "length" || name == "stride") {
     int64_t n = 0;
     if (!absl::SimpleAtoi(value, &n) || n < 1 || n > kLongest) {
-      return Wrong(name, value, "a number from 1 to 1048576");
+      return WrongOption(name, value, "a number from 1 to 1048576");
     }
     (name == "length" ? options->length : options->stride) = n;
   } else if (name == "lines") {
-    if (value != "0" && value != "1") return Wrong(name, value, "0 or 1");
+    if (value != "0" && value != "1") return WrongOption(name, value, "0 or 1");
     options->lines = value == "1";
   } else {
     (name == "vocab" ? options->vocabulary : options->column) = value;

@@ -9,7 +9,7 @@
 namespace onward {
 namespace {
 
-constexpr size_t kLongestWord = size_t{1} << 26;  // in bytes
+constexpr size_t kMostWordBytes = size_t{1} << 26;  // in bytes
 
 }  // namespace
 
@@ -43,7 +43,7 @@ absl::StatusOr<bool> TokenReader::Refill() {
     bytes_.erase(0, used_);
     begin_ += used_;
     used_ = 0;
-    if (bytes_.size() > kLongestWord) {
+    if (bytes_.size() > kMostWordBytes) {
       return absl::InvalidArgumentError(
           absl::StrCat(file_.name(), ": at byte ", begin_, ": a word without end; is it text?"));
     }

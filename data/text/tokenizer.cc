@@ -19,7 +19,7 @@ namespace {
 constexpr char kUnknown[] = "[UNK]";
 constexpr size_t kLongestWord = 100;  // in characters; longer ones are unknown
 constexpr size_t kMostCharacters = 20000;
-constexpr uint64_t kPiece = uint64_t{1} << 20;
+constexpr uint64_t kVocabularyPiece = uint64_t{1} << 20;
 constexpr size_t kLongestCharacter = 4;  // in bytes
 
 absl::Status NoUtf8(absl::string_view text) {
@@ -162,7 +162,7 @@ absl::StatusOr<std::vector<std::string>> CharactersOf(const StoredBytes& file) {
   bool ascii[128] = {};
   std::string piece;
   for (uint64_t at = 0; at < file.size();) {
-    const size_t count = static_cast<size_t>(std::min(kPiece, file.size() - at));
+    const size_t count = static_cast<size_t>(std::min(kVocabularyPiece, file.size() - at));
     piece.resize(count);
     ONWARD_RETURN_IF_ERROR(file.Read(at, count, piece.data()));
     const bool last = at + count == file.size();

@@ -10,7 +10,7 @@
 namespace onward {
 namespace {
 
-bool Reads(const Node& node, int input, const std::string& value) {
+bool ReadsAt(const Node& node, int input, const std::string& value) {
   return node.HasInput(input) && node.inputs[input] == value;
 }
 
@@ -68,14 +68,14 @@ absl::StatusOr<AdapterUse> AdapterMatcher::MatchAt(const Adapter& adapter, const
   use.down = &down;
   const absl::Status unlike = Unlike(adapter, down);
   if (down.inputs.size() != 2) return unlike;
-  const int at = Reads(down, 1, adapter.a) ? 1 : 0;
+  const int at = ReadsAt(down, 1, adapter.a) ? 1 : 0;
   use.mul = OnlyReader(&down);
   if (use.mul == nullptr || !use.mul->Is("Mul")) return unlike;
   const auto scale = sight_.Stored(Partner(*use.mul, down.outputs[0]));
   if (!scale.has_value() || scale->elements() != 1 || !IsFloating(scale->dtype())) return unlike;
   use.scale = ToDoubles(*scale).value()[0];
   use.up = OnlyReader(use.mul);
-  if (use.up == nullptr || !Reads(*use.up, at, adapter.b)) return unlike;
+  if (use.up == nullptr || !ReadsAt(*use.up, at, adapter.b)) return unlike;
   use.add = OnlyReader(use.up);
   if (use.add == nullptr || !use.add->Is("Add")) return unlike;
   use.base = LocalProducer(Partner(*use.add, use.up->outputs[0]));
@@ -87,7 +87,7 @@ absl::StatusOr<AdapterUse> AdapterMatcher::MatchAt(const Adapter& adapter, const
     x = before->inputs[0];
   }
   std::optional<Site> site = SiteOf(*use.base, sight_);
-  if (!site.has_value() || site->input != at || !Reads(*use.base, 1 - at, x)) return unlike;
+  if (!site.has_value() || site->input != at || !ReadsAt(*use.base, 1 - at, x)) return unlike;
   const bool conv = site->key.form == Site::Form::kConv;
   if (!Is(down,
           conv                   ? "Conv"

@@ -19,8 +19,8 @@ namespace onward {
 namespace {
 
 // How often each value is read, in bodies too; being an output counts.
-using Reads = absl::flat_hash_map<std::string, int>;
-void CountReads(const Graph& graph, Reads* reads) {
+using ReadCounts = absl::flat_hash_map<std::string, int>;
+void CountReads(const Graph& graph, ReadCounts* reads) {
   for (const NamedType& out : graph.outputs) ++(*reads)[out.name];
   for (const Node& node : graph.nodes) {
     for (const std::string& in : node.inputs) ++(*reads)[in];
@@ -223,7 +223,7 @@ class Merger {
   Graph* const root_;
   const std::vector<Adapter> adapters_;
   NameScope names_;
-  Reads reads_;
+  ReadCounts reads_;
   std::map<const Adapter*, Plan> plans_;
   std::map<std::string, Tensor> fresh_;
   absl::flat_hash_set<std::string> replaced_;

@@ -79,9 +79,9 @@ class Arithmetic {
   const PatternGraph& graph_;
 };
 
-class Matcher {
+class AttentionMatcher {
  public:
-  explicit Matcher(PatternGraph* graph) : graph_(*graph), arithmetic_(*graph) {}
+  explicit AttentionMatcher(PatternGraph* graph) : graph_(*graph), arithmetic_(*graph) {}
 
   bool Try(const Node& softmax) {
     if (!softmax.Is("Softmax") || softmax.inputs.size() != 1 || softmax.outputs.size() != 1 ||
@@ -263,6 +263,8 @@ class Matcher {
 
 }  // namespace
 
-bool MatchAttention(PatternGraph* graph, const Node& node) { return Matcher(graph).Try(node); }
+bool MatchAttention(PatternGraph* graph, const Node& node) {
+  return AttentionMatcher(graph).Try(node);
+}
 
 }  // namespace onward

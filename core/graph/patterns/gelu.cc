@@ -30,9 +30,9 @@ struct Factors {
   std::vector<std::string> rest;
 };
 
-class Matcher {
+class GeluMatcher {
  public:
-  explicit Matcher(PatternGraph* graph) : graph_(*graph) {}
+  explicit GeluMatcher(PatternGraph* graph) : graph_(*graph) {}
 
   // Rewrites the chain around `curve`, an Erf or Tanh.
   bool Try(const Node& curve) {
@@ -191,6 +191,6 @@ class Matcher {
 
 }  // namespace
 
-bool MatchGelu(PatternGraph* graph, const Node& node) { return Matcher(graph).Try(node); }
+bool MatchGelu(PatternGraph* graph, const Node& node) { return GeluMatcher(graph).Try(node); }
 
 }  // namespace onward

@@ -16,15 +16,15 @@ namespace onward {
 namespace {
 
 // A row is the last `axes` axes of x.
-struct Rows {
+struct NormRows {
   std::string x;
   int axes = 0;
-  friend bool operator==(const Rows&, const Rows&) = default;
+  friend bool operator==(const NormRows&, const NormRows&) = default;
 };
 
-class Matcher {
+class LayerNormMatcher {
  public:
-  explicit Matcher(PatternGraph* graph) : graph_(*graph) {}
+  explicit LayerNormMatcher(PatternGraph* graph) : graph_(*graph) {}
 
   // Rewrites the chain that ends the normalisation (before scale and bias, if
   // those are nodes of their own) at `node`.
@@ -115,11 +115,11 @@ class Matcher {
 
   // The mean over the rows, of x if x is given already.
   bool Mean(const std::string& value) {
-    const std::optional<Rows> rows = MeanOf(value);
+    const std::optional<NormRows> rows = MeanOf(value);
     return rows.has_value() && Agree(*rows);
   }
 
-  std::optional<Rows> MeanOf(const std::string& value) {
+  std::optional<NormRows> MeanOf(const std::string& value) {
     const Node* pool = graph_.Producer(value, "GlobalAveragePool", 1);
     const Node* mean = pool != nullptr ? pool : graph_.Producer(value, "ReduceMean", 1);
     const ValueType* type = mean == nullptr ? nullptr : graph_.TypeOf(mean->inputs[0]);
@@ -127,10 +127,10 @@ class Matcher {
     const int axes = pool != nullptr ? type->rank() - 2 : TrailingAxes(*mean, type->rank());
     if (axes < 1) return std::nullopt;
     nodes_.push_back(mean);
-    return Rows{mean->inputs[0], axes};
+    return NormRows{mean->inputs[0], axes};
   }
 
-  bool Agree(const Rows& rows) {
+  bool Agree(const NormRows& rows) {
     if (rows_.axes == 0) rows_ = rows;
     return rows_ == rows;
   }
@@ -139,7 +139,7 @@ class Matcher {
   bool Centred(const std::string& value) {
     const Node* sub = graph_.Producer(value, "Sub");
     if (sub == nullptr) return false;
-    const std::optional<Rows> rows = MeanOf(sub->inputs[1]);
+    const std::optional<NormRows> rows = MeanOf(sub->inputs[1]);
     if (!rows.has_value() || rows->x != sub->inputs[0] || !Agree(*rows)) return false;
     nodes_.push_back(sub);
     return true;
@@ -153,7 +153,7 @@ class Matcher {
     const std::optional<double> epsilon = graph_.Number(add->inputs[i]);
     if (!epsilon.has_value() || !(*epsilon >= 0) || !std::isfinite(*epsilon)) return false;
     epsilon_ = *epsilon;
-    const std::optional<Rows> squares = MeanOf(add->inputs[1 - i]);
+    const std::optional<NormRows> squares = MeanOf(add->inputs[1 - i]);
     if (!squares.has_value() || squares->axes != rows_.axes) return false;
     nodes_.push_back(add);
     return Square(squares->x);
@@ -286,7 +286,7 @@ class Matcher {
   PatternGraph& graph_;
   std::vector<const Node*> nodes_;
   const Node* root_ = nullptr;
-  Rows rows_;
+  NormRows rows_;
   double epsilon_ = 0;
   std::string scale_, bias_;
 };
@@ -294,7 +294,7 @@ class Matcher {
 }  // namespace
 
 bool MatchLayerNormalization(PatternGraph* graph, const Node& node) {
-  return Matcher(graph).Try(node);
+  return LayerNormMatcher(graph).Try(node);
 }
 
 }  // namespace onward

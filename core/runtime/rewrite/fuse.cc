@@ -27,9 +27,9 @@ Tensor FromDoubles(DType dtype, const Shape& shape, const std::vector<double>& v
 
 constexpr int kResidual = 3;  // input of the fused operators
 
-class Fuser {
+class ProductFuser {
  public:
-  Fuser(const absl::flat_hash_set<std::string>& keep, Graph* graph)
+  ProductFuser(const absl::flat_hash_set<std::string>& keep, Graph* graph)
       : graph_(*graph), pattern_(graph, keep) {}
 
   void Run() {
@@ -157,7 +157,7 @@ void ReadThroughIdentities(Graph* graph) {
 }
 
 void FuseFollowers(const absl::flat_hash_set<std::string>& keep, Graph* graph) {
-  if (Has(*graph, {"Conv", "MatMul", "Gemm"})) Fuser(keep, graph).Run();
+  if (Has(*graph, {"Conv", "MatMul", "Gemm"})) ProductFuser(keep, graph).Run();
 }
 
 }  // namespace onward

@@ -11,7 +11,7 @@
 namespace onward {
 namespace {
 
-constexpr int kResidual = 5;  // input of FusedBatchNormalization
+constexpr int kNormResidual = 5;  // input of FusedBatchNormalization
 
 // The activation's gradient and the normalisation's, which alone reads it.
 struct Backward {
@@ -48,7 +48,7 @@ class BatchNormFuser {
     Node fused = bn;
     std::vector<const Node*> taken = {&bn};
     const Node* reader = pattern_.OnlyConsumer(bn.outputs[0]);
-    if (reader != nullptr && TakeResidual(pattern_, *reader, kResidual, &fused)) {
+    if (reader != nullptr && TakeResidual(pattern_, *reader, kNormResidual, &fused)) {
       taken.push_back(reader);
       fused.outputs[0] = reader->outputs[0];
     }
@@ -101,7 +101,7 @@ class BatchNormFuser {
       }
     }
     for (const Node* gradient : gradients) {
-      const Node* next = fused.HasInput(kResidual) ? nullptr : NormalisationGrad(bn, *gradient);
+      const Node* next = fused.HasInput(kNormResidual) ? nullptr : NormalisationGrad(bn, *gradient);
       const bool of_clip = gradient->Is("ClipGrad", kOnwardDomain);
       if (of_clip && (next == nullptr || gradient->inputs[0] == value ||
                       gradient->inputs[1] != value || gradient->inputs[2] != result)) {

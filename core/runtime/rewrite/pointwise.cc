@@ -16,9 +16,9 @@ namespace {
 constexpr size_t kMaxSteps = 24;
 constexpr size_t kMaxInputs = 16;
 
-class Fuser {
+class PointwiseFuser {
  public:
-  explicit Fuser(Plan* plan)
+  explicit PointwiseFuser(Plan* plan)
       : plan_(*plan), steps_(plan->compute), absorbed_(steps_.size(), false) {
     ForEachUse(plan_, [&](int id, int step, Use use) {
       if (use == Use::kWrite) {
@@ -154,6 +154,6 @@ class Fuser {
 
 }  // namespace
 
-void FusePointwise(Plan* plan) { Fuser(plan).Run(); }
+void FusePointwise(Plan* plan) { PointwiseFuser(plan).Run(); }
 
 }  // namespace onward
