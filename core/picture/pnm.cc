@@ -67,7 +67,7 @@ bool ReadRaw(absl::string_view in, bool bitmap, int64_t largest, Picture& p, int
   return true;
 }
 
-struct Header {
+struct PnmHeader {
   int kind = 0;  // of P1 to P6
   PictureInfo info;
   int64_t largest = 1;  // sample
@@ -75,8 +75,8 @@ struct Header {
   bool raw() const { return kind > 3; }
 };
 
-absl::StatusOr<Header> ReadHeader(absl::string_view bytes, absl::string_view name, Reader* in) {
-  Header h;
+absl::StatusOr<PnmHeader> ReadHeader(absl::string_view bytes, absl::string_view name, Reader* in) {
+  PnmHeader h;
   h.kind = bytes[1] - '0';
   in->Skip(2);
   h.info.width = in->Number();
@@ -92,13 +92,13 @@ absl::StatusOr<Header> ReadHeader(absl::string_view bytes, absl::string_view nam
 
 absl::StatusOr<PictureInfo> ProbePnm(absl::string_view bytes, absl::string_view name) {
   Reader in(bytes);
-  ONWARD_ASSIGN_OR_RETURN(const Header header, ReadHeader(bytes, name, &in));
+  ONWARD_ASSIGN_OR_RETURN(const PnmHeader header, ReadHeader(bytes, name, &in));
   return header.info;
 }
 
 absl::StatusOr<Picture> DecodePnm(absl::string_view bytes, absl::string_view name) {
   Reader in(bytes);
-  ONWARD_ASSIGN_OR_RETURN(const Header header, ReadHeader(bytes, name, &in));
+  ONWARD_ASSIGN_OR_RETURN(const PnmHeader header, ReadHeader(bytes, name, &in));
   const bool bitmap = header.bitmap();
   const int64_t largest = header.largest;
   Picture p;

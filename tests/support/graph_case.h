@@ -7,7 +7,7 @@
 #include <string>
 
 #include "core/graph/graph.h"
-#include "core/tensor/tensor.h"
+#include "core/runtime/execute/executor.h"
 
 namespace onward {
 
