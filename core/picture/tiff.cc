@@ -14,13 +14,13 @@
 namespace onward {
 namespace {
 
-struct Source {
+struct TiffSource {
   absl::string_view bytes;
   toff_t at = 0;
 };
 
 tmsize_t Read(thandle_t handle, void* to, tmsize_t count) {
-  auto* source = static_cast<Source*>(handle);
+  auto* source = static_cast<TiffSource*>(handle);
   if (count <= 0 || source->at >= source->bytes.size()) return 0;
   const size_t n = std::min(static_cast<size_t>(count), source->bytes.size() - source->at);
   std::memcpy(to, source->bytes.data() + source->at, n);
@@ -31,7 +31,7 @@ tmsize_t Read(thandle_t handle, void* to, tmsize_t count) {
 tmsize_t Write(thandle_t, void*, tmsize_t) { return 0; }
 
 toff_t Seek(thandle_t handle, toff_t offset, int whence) {
-  auto* source = static_cast<Source*>(handle);
+  auto* source = static_cast<TiffSource*>(handle);
   if (whence == SEEK_CUR) offset += source->at;
   if (whence == SEEK_END) offset += source->bytes.size();
   source->at = offset;
@@ -39,10 +39,10 @@ toff_t Seek(thandle_t handle, toff_t offset, int whence) {
 }
 
 int Close(thandle_t) { return 0; }
-toff_t Size(thandle_t handle) { return static_cast<Source*>(handle)->bytes.size(); }
+toff_t Size(thandle_t handle) { return static_cast<TiffSource*>(handle)->bytes.size(); }
 
 // What libtiff may take at once, whatever a file says of its strips.
-constexpr tmsize_t kMostMemory = tmsize_t{1} << 30;
+constexpr tmsize_t kMostTiffMemory = tmsize_t{1} << 30;
 
 // Messages would go to the standard error otherwise.
 int Ignore(TIFF*, void*, const char*, const char*, va_list) { return 1; }
@@ -56,10 +56,10 @@ struct Closer {
 };
 using File = std::unique_ptr<TIFF, Closer>;
 
-absl::StatusOr<File> OpenTiff(Source* source, absl::string_view name) {
+absl::StatusOr<File> OpenTiff(TiffSource* source, absl::string_view name) {
   const std::unique_ptr<TIFFOpenOptions, OptionsEnd> options(TIFFOpenOptionsAlloc());
   if (options == nullptr) return absl::ResourceExhaustedError("libtiff cannot start");
-  TIFFOpenOptionsSetMaxSingleMemAlloc(options.get(), kMostMemory);
+  TIFFOpenOptionsSetMaxSingleMemAlloc(options.get(), kMostTiffMemory);
   TIFFOpenOptionsSetErrorHandlerExtR(options.get(), Ignore, nullptr);
   TIFFOpenOptionsSetWarningHandlerExtR(options.get(), Ignore, nullptr);
   return File(TIFFClientOpenExt(std::string(name).c_str(), "rm", source, Read, Write, Seek, Close,
@@ -82,13 +82,13 @@ absl::StatusOr<PictureInfo> ReadInfo(TIFF* file, absl::string_view name) {
 }  // namespace
 
 absl::StatusOr<PictureInfo> ProbeTiff(absl::string_view bytes, absl::string_view name) {
-  Source source{bytes};
+  TiffSource source{bytes};
   ONWARD_ASSIGN_OR_RETURN(const File file, OpenTiff(&source, name));
   return ReadInfo(file.get(), name);
 }
 
 absl::StatusOr<Picture> DecodeTiff(absl::string_view bytes, absl::string_view name) {
-  Source source{bytes};
+  TiffSource source{bytes};
   ONWARD_ASSIGN_OR_RETURN(const File file, OpenTiff(&source, name));
   Picture p;
   ONWARD_ASSIGN_OR_RETURN(p.info, ReadInfo(file.get(), name));
