@@ -38,7 +38,7 @@ Tensor Blocked(const Shape& shape, const std::vector<float>& plain) {
 }
 
 // And that nothing but zeros is left in the lanes that pad the last block.
-std::vector<float> Plain(const Shape& shape, Tensor blocked) {
+std::vector<float> Unblocked(const Shape& shape, Tensor blocked) {
   std::vector<float> plain(shape.elements());
   for (size_t i = 0; i < plain.size(); ++i) {
     float& v = blocked.data<float>()[BlockedIndex(shape, i)];
@@ -221,7 +221,7 @@ void ConvKernelTest::ExpectActivation(const KernelFactory& factory,
                                       const std::vector<double>& expected, int constant) {
   const std::vector<Tensor> got = Run(factory, inputs, {shape}, true, constant);
   ASSERT_EQ(got.size(), 1u);
-  ExpectNear(Plain(shape, got[0]), expected, tolerance_);
+  ExpectNear(Unblocked(shape, got[0]), expected, tolerance_);
 }
 
 }  // namespace onward
