@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// The model that is trained: a file that says how, or one that is told by flags.
+#ifndef ONWARD_CLI_TRAINABLE_H_
+#define ONWARD_CLI_TRAINABLE_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "cli/args.h"
+#include "core/onnx_io/model.h"
+#include "data/dataset.h"
+#include "environment/environment.h"
+#include "trainer/run/options.h"
+
+namespace onward {
+
+// Makes an inference model trainable, by AuthorFlags, --batch and --seed. Of a trainable one the
+// flags change nothing. `run` gets the batch size that the model fixes; `notes` what the user
+// should know.
+absl::StatusOr<Model> TrainableModel(const Args& args, const Dataset& data, Model model,
+                                     const Environment& environment, TrainOptions* run,
+                                     std::vector<std::string>* notes);
+
+}  // namespace onward
+
+#endif  // ONWARD_CLI_TRAINABLE_H_
