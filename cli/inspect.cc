@@ -22,8 +22,10 @@
 #include "core/onnx_io/model.h"
 #include "trainer/report/jsonl.h"
 #include "trainer/run/class_labels.h"
+#include "trainer/run/options.h"
 #include "training_info/author.h"
 #include "training_info/import.h"
+#include "training_info/rate.h"
 #include "training_info/step.h"
 #include "training_info/surgery/surgery.h"
 #include "training_info/validate.h"
@@ -180,7 +182,11 @@ void PrintTraining(const Model& model, const TrainingSpec& spec) {
   }
   if (const std::string loss = model.Metadata(kMetaLoss); !loss.empty())
     std::cout << "loss: " << loss << "\n";
-  if (const std::string steps = model.Metadata("onward.steps"); !steps.empty())
+  if (const absl::StatusOr<RateRecipe> rate = StoredRate(model); rate.ok()) {
+    std::cout << "optimizer: " << OptimizerChoiceText(rate->optimizer) << ", rate "
+              << rate->optimizer.lr() << ", schedule " << ScheduleText(rate->schedule) << "\n";
+  }
+  if (const std::string steps = model.Metadata(kMetaSteps); !steps.empty())
     std::cout << "steps done: " << steps << "\n";
 }
 
@@ -225,6 +231,19 @@ void PrintText(const Model& model, const Facts& f) {
   }
 }
 
+// What is not known is null.
+void WriteRecipe(const Model& model, JsonWriter* w) {
+  const absl::StatusOr<RateRecipe> rate = StoredRate(model);
+  const auto text = [&](const char* key, const std::string& value) {
+    rate.ok() ? w->Field(key, value) : w->Key(key).Null();
+  };
+  text("optimizer", rate.ok() ? OptimizerChoiceText(rate->optimizer) : "");
+  text("schedule", rate.ok() ? ScheduleText(rate->schedule) : "");
+  w->Field("rate", rate.ok() ? rate->optimizer.lr() : kNotMeasured);
+  const bool counted = !model.Metadata(kMetaSteps).empty();
+  counted ? w->Field("steps", MetadataInt(model, kMetaSteps)) : w->Key("steps").Null();
+}
+
 void PrintJson(const Model& model, const Facts& f) {
   JsonWriter w;
   auto values = [&](const char* key, const std::vector<NamedType>& list) {
@@ -255,13 +274,12 @@ void PrintJson(const Model& model, const Facts& f) {
     values("inputs", e.algorithm.inputs);
     w.EndObject();
   }
-  w.EndArray()
-      .Field("loss", model.Metadata(kMetaLoss))
-      .Key("state")
-      .Values(std::vector<std::string>([&] {
-        auto s = f.spec.StateVariables();
-        return std::vector<std::string>(s.begin(), s.end());
-      }()));
+  w.EndArray().Field("loss", model.Metadata(kMetaLoss));
+  WriteRecipe(model, &w);
+  w.Key("state").Values(std::vector<std::string>([&] {
+    auto s = f.spec.StateVariables();
+    return std::vector<std::string>(s.begin(), s.end());
+  }()));
   w.Key("classes").Values(f.classes);
   WriteAdapterFacts(f.adapters, &w);
   w.Key("trainable").Values(f.trainable).Key("weights").BeginArray();
