@@ -17,6 +17,7 @@ Command MakeTrainableCommand();
 Command StepCommand();
 Command TrainCommand();
 Command EvalCommand();
+Command DoctorCommand();
 Command ExportCommand();
 Command GradientCommand();
 Command CompareCommand();
