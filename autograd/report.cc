@@ -76,6 +76,31 @@ std::string WhyZero(const Tape& tape, const std::vector<std::string>& ys, const 
   return absl::StrCat("no derivative of ", y, " by it exists");
 }
 
+// Obstacles of one operator, in one place, for one reason.
+struct Alike {
+  const Obstacle* first;
+  size_t count = 1;
+  std::vector<std::string> blocks;  // of all of them
+};
+
+std::vector<Alike> GroupAlike(const std::vector<Obstacle>& obstacles) {
+  std::vector<Alike> groups;
+  for (const Obstacle& o : obstacles) {
+    const auto it = absl::c_find_if(groups, [&](const Alike& group) {
+      return group.first->op == o.op && group.first->inside == o.inside &&
+             group.first->reason == o.reason;
+    });
+    if (it == groups.end()) {
+      groups.push_back({&o, 1, o.blocks});
+      continue;
+    }
+    ++it->count;
+    absl::c_copy_if(o.blocks, std::back_inserter(it->blocks),
+                    [&](const std::string& x) { return !absl::c_linear_search(it->blocks, x); });
+  }
+  return groups;
+}
+
 }  // namespace
 
 std::vector<std::string> GradientReport::Of(Flow flow) const {
@@ -117,12 +142,14 @@ std::string ObstacleText(const GradientReport& report) {
   std::string message =
       absl::StrCat("cannot differentiate '", absl::StrJoin(report.ys, "', '"),
                    "': no gradient passes ", nodes, nodes == 1 ? " node:" : " nodes:");
-  for (const Obstacle& o : report.obstacles) {
-    absl::StrAppend(&message, "\n  ", o.op, " at ", o.node,
-                    o.inside.empty() ? "" : ", in the body of ", o.inside, ": ", o.reason,
-                    "\n    on the path ", o.path);
-    if (!o.blocks.empty()) {
-      absl::StrAppend(&message, "\n    blocks ", Listed(o.blocks, kNamesInErrors));
+  for (const Alike& alike : GroupAlike(report.obstacles)) {
+    const Obstacle& o = *alike.first;
+    const std::string at =
+        alike.count == 1 ? o.node : absl::StrCat(alike.count, " nodes, the first ", o.node);
+    absl::StrAppend(&message, "\n  ", o.op, " at ", at, o.inside.empty() ? "" : ", in the body of ",
+                    o.inside, ": ", o.reason, "\n    on the path ", o.path);
+    if (!alike.blocks.empty()) {
+      absl::StrAppend(&message, "\n    blocks ", Listed(alike.blocks, kNamesInErrors));
     }
   }
   const auto flowing = report.Of(GradientReport::Flow::kFlows);

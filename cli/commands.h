@@ -19,6 +19,7 @@ Command TrainCommand();
 Command EvalCommand();
 Command PredictCommand();
 Command NewCommand();
+Command DoctorCommand();
 Command ExportCommand();
 Command GradientCommand();
 Command CompareCommand();

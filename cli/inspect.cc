@@ -233,6 +233,19 @@ void PrintText(const Model& model, const Facts& f) {
   }
 }
 
+// What is not known is null.
+void WriteRecipe(const Model& model, JsonWriter* w) {
+  const absl::StatusOr<RateRecipe> rate = StoredRate(model);
+  const auto text = [&](const char* key, const std::string& value) {
+    rate.ok() ? w->Field(key, value) : w->Key(key).Null();
+  };
+  text("optimizer", rate.ok() ? OptimizerChoiceText(rate->optimizer) : "");
+  w->Field("learning_rate", rate.ok() ? rate->optimizer.lr() : kNotMeasured);
+  text("schedule", rate.ok() ? ScheduleText(rate->schedule) : "");
+  model.has_training() ? w->Field("steps_done", MetadataInt(model, kMetaSteps))
+                       : w->Key("steps_done").Null();
+}
+
 void PrintJson(const Model& model, const Facts& f) {
   JsonWriter w;
   auto values = [&](const char* key, const std::vector<NamedType>& list) {
@@ -264,12 +277,7 @@ void PrintJson(const Model& model, const Facts& f) {
     w.EndObject();
   }
   w.EndArray().Field("loss", model.Metadata(kMetaLoss));
-  if (const auto rate = StoredRate(model); rate.ok()) {
-    w.Field("optimizer", OptimizerChoiceText(rate->optimizer))
-        .Field("learning_rate", rate->optimizer.lr())
-        .Field("schedule", ScheduleText(rate->schedule));
-  }
-  if (model.has_training()) w.Field("steps_done", MetadataInt(model, kMetaSteps));
+  WriteRecipe(model, &w);
   w.Key("state").Values(std::vector<std::string>([&] {
     auto s = f.spec.StateVariables();
     return std::vector<std::string>(s.begin(), s.end());

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/inspect_gradients.h"
 
+#include <algorithm>
 #include <iostream>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -11,6 +13,8 @@ namespace onward {
 namespace {
 
 using Flow = GradientReport::Flow;
+
+constexpr size_t kMostNamed = 12;
 
 const char* FlowName(Flow flow) {
   switch (flow) {
@@ -73,10 +77,18 @@ void PrintReport(const GradientReport& report) {
             << " of " << report.xs.size() << " weights get one";
   if (flowing.size() == report.xs.size()) std::cout << ", all operators have one";
   std::cout << "\n";
+  // Weights that share a fate share a line.
+  std::vector<std::pair<std::string, std::vector<std::string>>> fates;
   for (const GradientReport::OfX& x : report.xs) {
     if (x.flow == Flow::kFlows) continue;
-    std::cout << "  " << x.x << ": " << (x.flow == Flow::kZero ? "zero, " : "none, ") << x.reason
-              << "\n";
+    const std::string fate = absl::StrCat(x.flow == Flow::kZero ? "zero, " : "none, ", x.reason);
+    auto it =
+        std::find_if(fates.begin(), fates.end(), [&](const auto& f) { return f.first == fate; });
+    if (it == fates.end()) it = fates.insert(fates.end(), {fate, {}});
+    it->second.push_back(x.x);
+  }
+  for (const auto& [fate, names] : fates) {
+    std::cout << "  " << Listed(names, kMostNamed) << ": " << fate << "\n";
   }
   if (report.obstacles.empty()) return;
   std::cout << "gradients: blocked\n" << ObstacleText(report) << "\n";

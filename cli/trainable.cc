@@ -187,6 +187,7 @@ absl::StatusOr<Model> TrainableModel(const Args& args, const Dataset& data,
                                      const Environment& environment, TrainOptions* run,
                                      std::vector<std::string>* notes) {
   if (model.training_damaged()) return model;
+  const bool drops_last = run->drop_last;
   if (!model.has_training()) {
     ONWARD_ASSIGN_OR_RETURN(model,
                             Author(args, data, made, std::move(model), environment, run, notes));
@@ -195,7 +196,7 @@ absl::StatusOr<Model> TrainableModel(const Args& args, const Dataset& data,
     ONWARD_RETURN_IF_ERROR(FitBatch(args, model, run, notes));
     ONWARD_RETURN_IF_ERROR(ChangeRate(args, data, *run, environment, notes, &model));
   }
-  if (run->drop_last && !args.Has("drop-last") && !run->resumed && data.size() % run->batch != 0) {
+  if (run->drop_last && !drops_last && !run->resumed && data.size() % run->batch != 0) {
     notes->push_back(absl::StrCat("the model takes whole batches of ", run->batch, ": ",
                                   data.size() % run->batch,
                                   " examples of each epoch are left out"));

@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+
 #include "core/onnx_io/model.h"
 #include "core/onnx_io/value_file.h"
 #include "tests/support/classified.h"
@@ -15,6 +17,7 @@ namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
 
 // make-trainable turns them into initializers; inspect says what it would find.
 TEST(Inspect, CountsWeightsInConstantNodes) {
@@ -105,6 +108,63 @@ TEST_F(Report, IsTheErrorOfMakeTrainable) {
   for (const char* part : {"'puzzle'", "'quiz'", "blocks A, B", "would get a gradient: C"}) {
     EXPECT_THAT(made.errors, HasSubstr(part));
   }
+}
+
+// Forty nodes of one kind are told in as many lines as one.
+TEST(Inspect, CountsNodesThatAreAlike) {
+  std::string nodes, weights, last = "x";
+  for (int k = 0; k < 40; ++k) {
+    const std::string n = std::to_string(k);
+    weights += (k == 0 ? "" : ", ") + ("float[2, 2] w" + n + " = {1, 2, 3, 4}, float[N, 2] r" + n);
+    nodes += " [m" + n + "] h" + n + " = MatMul(" + last + ", w" + n + ") [q" + n + "] r" + n +
+             " = one.Riddle(h" + n + ")";
+    last = "r" + n;
+  }
+  const std::string path = TemporaryFolder() + "/m.onnx";
+  ASSERT_TRUE(WriteModel(TextModel("<ir_version: 8, opset_import: [\"\" : 18, \"one\" : 1]> g "
+                                   "(float[N, 2] x) => (float[N, 2] y) <" +
+                                   weights + "> {" + nodes + " y = Relu(" + last + ") }"),
+                         path)
+                  .ok());
+  const CommandResult r = RunOnward(BuiltProgram(), "inspect " + path);
+  EXPECT_EQ(r.exit_code, 0) << r.errors;
+  EXPECT_THAT(r.output, HasSubstr("no gradient passes 40 nodes"));
+  EXPECT_THAT(r.output, HasSubstr("at 40 nodes, the first node 'q0' (one.Riddle): "));
+  EXPECT_THAT(r.output, HasSubstr("and 28 more"));
+  EXPECT_THAT(r.output, Not(HasSubstr("one.Riddle at node 'q7'")));
+}
+
+TEST(Inspect, JsonTellsTheRecipe) {
+  const std::string folder = TemporaryFolder();
+  ASSERT_TRUE(WriteModel(TextModel("g (float[N, 2] x) => (float[N, 1] y) <float[2, 1] w = {1, 2}> "
+                                   "{ y = MatMul(x, w) }"),
+                         folder + "/m.onnx")
+                  .ok());
+  const CommandResult plain = RunOnward(BuiltProgram(), "inspect --json " + folder + "/m.onnx");
+  EXPECT_THAT(
+      plain.output,
+      HasSubstr(R"("optimizer":null,"learning_rate":null,"schedule":null,"steps_done":null)"));
+  ASSERT_EQ(RunOnward(BuiltProgram(), "make-trainable " + folder + "/m.onnx --loss mse -o " +
+                                          folder + "/t.onnx --optimizer sgd:lr=0.25 --schedule " +
+                                          "step:every=5,factor=0.3")
+                .exit_code,
+            0);
+  std::string csv = "a,b,c\n";
+  for (int i = 0; i < 8; ++i) csv += std::to_string(i % 3) + ",1," + std::to_string(i % 2) + ".5\n";
+  std::ofstream(folder + "/d.csv") << csv;
+  ASSERT_EQ(
+      RunOnward(BuiltProgram(), "train " + folder + "/t.onnx --data 'csv:" + folder +
+                                    "/d.csv?label=c' --batch 4 --steps 3 -o " + folder + "/o.onnx")
+          .exit_code,
+      0);
+  const CommandResult json = RunOnward(BuiltProgram(), "inspect --json " + folder + "/o.onnx");
+  EXPECT_THAT(json.output,
+              HasSubstr(R"("optimizer":"sgd:lr=0.25","schedule":"step:every=5,factor=0.3",)"
+                        R"("rate":0.25,"steps":3)"));
+  const CommandResult text = RunOnward(BuiltProgram(), "inspect " + folder + "/o.onnx");
+  EXPECT_THAT(text.output,
+              HasSubstr("optimizer: sgd:lr=0.25, rate 0.25, schedule step:every=5,factor=0.3\n"
+                        "steps done: 3\n"));
 }
 
 TEST_F(Report, OnlyWhatIsAskedForHasToRun) {

@@ -25,7 +25,7 @@ CommandLine SomeProgram() {
   return {.name = "onward",
           .summary = "trains",
           .version = "1",
-          .commands = {TrainCommand(), ScoreCommand(), BenchCommand()}};
+          .commands = {TrainCommand(), DoctorCommand(), ScoreCommand(), BenchCommand()}};
 }
 
 std::string Escaped(const std::string& text) { return absl::StrReplaceAll(text, {{"-", "\\-"}}); }

@@ -49,6 +49,7 @@ class MessagesTest : public ::testing::Test {
             "step " + model + tensors + "-i label=" + Path("l.npy") + " -o " + Path("o2.onnx"),
             "train " + model + " " + Data() + "--steps 1 --overwrite -o " + Path("o3.onnx"),
             "eval " + model + " " + Data(),
+            "doctor " + model + " " + Data() + "--steps 1 --optimizer adamw:lr=1",
             "export " + model + " -o " + Path("o4.onnx"),
             "export " + model + " --portable-step -o " + Path("o5.onnx"),
             "gradient " + model + " --of y --wrt x -o " + Path("o6.onnx"),

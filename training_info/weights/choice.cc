@@ -144,17 +144,17 @@ absl::Status WeightChoice::NothingToTrain(const std::vector<std::string>& output
   const std::string output = absl::StrJoin(outputs, "', '");
   if (!WeightNames().empty()) {
     return absl::InvalidArgumentError(
-        "every trainable initializer is frozen: there is nothing to train");
+        absl::StrCat("every trainable initializer is frozen: ", kNothingToTrain));
   }
   const bool any = std::any_of(decisions_.begin(), decisions_.end(),
                                [](const WeightDecision& d) { return !d.is_statistic; });
   if (!any) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "output '", output, "' depends on no float initializer: there is nothing to train"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("output '", output, "' depends on no float initializer: ", kNothingToTrain));
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat("output '", output, "' depends on no weight: there is nothing to train (",
-                   WeightSummary(decisions_, {}), ")"));
+  return absl::InvalidArgumentError(absl::StrCat("output '", output,
+                                                 "' depends on no weight: ", kNothingToTrain, " (",
+                                                 WeightSummary(decisions_, {}), ")"));
 }
 
 bool MatchesPattern(const std::string& name, const std::string& pattern) {

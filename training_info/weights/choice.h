@@ -13,6 +13,9 @@
 
 namespace onward {
 
+// Part of the message of Choose where no weight is left.
+inline constexpr char kNothingToTrain[] = "there is nothing to train";
+
 class WeightChoice {
  public:
   // Patterns as in AuthorOptions.
