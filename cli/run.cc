@@ -5,6 +5,7 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "cli/commands.h"
 #include "cli/compute_flags.h"
@@ -90,17 +91,22 @@ absl::StatusOr<int> RunRun(const Args& args, const Environment& environment) {
                           ParseValueArguments(args.All("input"), graph.FeedInputs(), graph.inputs));
   // An initializer that is an input too may be overridden.
   for (const auto& [name, value] : feeds) graph.initializers.erase(name);
+  std::vector<std::string> missing;
   for (const NamedType& in : graph.FeedInputs()) {
     // An optional that is not given is empty.
     if (in.type.kind == ValueType::Kind::kOptional) feeds.try_emplace(in.name);
     auto it = feeds.find(in.name);
     if (it == feeds.end() && !IsRead(graph, in.name)) continue;
     if (it == feeds.end()) {
-      return absl::InvalidArgumentError(absl::StrCat("input '", in.name, "' (", in.type.ToString(),
-                                                     ") is missing: add --input ", in.name, "=FILE",
-                                                     in.type.is_tensor() ? ".npy" : ".pb"));
+      missing.push_back(absl::StrCat("input '", in.name, "' (", in.type.ToString(),
+                                     ") is missing: add --input ", in.name, "=FILE",
+                                     in.type.is_tensor() ? ".npy" : ".pb"));
     }
-    ONWARD_RETURN_IF_ERROR(CheckFeed(in, it->second));
+  }
+  if (!missing.empty()) return absl::InvalidArgumentError(absl::StrJoin(missing, "; "));
+  for (const NamedType& in : graph.FeedInputs()) {
+    const auto it = feeds.find(in.name);
+    if (it != feeds.end()) ONWARD_RETURN_IF_ERROR(CheckFeed(in, it->second));
   }
   CompileOptions options = environment.compile_options();
   options.looked_at = std::as_const(model).weights().PageReleaser();

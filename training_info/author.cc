@@ -13,6 +13,7 @@
 #include "core/graph/inline.h"
 #include "core/graph/rename.h"
 #include "core/graph/verify.h"
+#include "core/onnx_io/releases.h"
 #include "training_info/adapters/insert.h"
 #include "training_info/author_entry.h"
 #include "training_info/author_forward.h"
@@ -281,6 +282,7 @@ class Author {
       model.set_ir_version(kWrittenIr);
     }
     AddTrainingEntry(entry_, &model);
+    model.set_ir_version(std::max(model.ir_version(), NeededIrVersion(model)));
     StoreLosses(written_losses_, &model);
     StoreRate({{options_.optimizer, options_.optimizer_file, options_.optimizer_numbers},
                options_.schedule},

@@ -51,7 +51,7 @@ TEST_F(DoctorCommandTest, FindingsAreExitCodeOneWithTheFlagThatHelps) {
   EXPECT_EQ(r.exit_code, 1) << r.errors;
   EXPECT_THAT(r.output, HasSubstr("[rate-too-low] learning rate: with the rate 1e-06 on one batch "
                                   "the loss goes from 1.099 to 1.099 in 50 steps"));
-  EXPECT_THAT(r.output, HasSubstr("\n  try: --optimizer sgd:lr=0.1\n"));
+  EXPECT_THAT(r.output, HasSubstr("\n  try: --lr 0.1\n"));
   EXPECT_THAT(r.output, HasSubstr("m.onnx: 1 finding\n"));
 }
 
@@ -71,7 +71,7 @@ TEST_F(DoctorCommandTest, JsonIsOneObjectForEachLine) {
   ASSERT_EQ(lines.size(), 2u) << r.output;
   EXPECT_THAT(lines[0], StartsWith(R"({"finding":"rate-too-low","place":"learning rate",)"
                                    R"("number":0,"what":"the rate is 0)"));
-  EXPECT_THAT(lines[0], HasSubstr(R"("help":"--optimizer sgd:lr=0.001"})"));
+  EXPECT_THAT(lines[0], HasSubstr(R"("help":"--lr 0.001"})"));
   EXPECT_THAT(lines[1], StartsWith(R"({"one_batch_rate":0,"losses":[1.098)"));
   EXPECT_EQ(std::count(lines[1].begin(), lines[1].end(), ','), 6) << lines[1];
   EXPECT_EQ(r.errors, "");

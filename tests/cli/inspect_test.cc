@@ -158,13 +158,11 @@ TEST(Inspect, JsonTellsTheRecipe) {
           .exit_code,
       0);
   const CommandResult json = RunOnward(BuiltProgram(), "inspect --json " + folder + "/o.onnx");
-  EXPECT_THAT(json.output,
-              HasSubstr(R"("optimizer":"sgd:lr=0.25","schedule":"step:every=5,factor=0.3",)"
-                        R"("rate":0.25,"steps":3)"));
+  EXPECT_THAT(json.output, HasSubstr(R"("optimizer":"sgd:lr=0.25","learning_rate":0.25,)"
+                                     R"("schedule":"step:every=5,factor=0.3","steps_done":3)"));
   const CommandResult text = RunOnward(BuiltProgram(), "inspect " + folder + "/o.onnx");
-  EXPECT_THAT(text.output,
-              HasSubstr("optimizer: sgd:lr=0.25, rate 0.25, schedule step:every=5,factor=0.3\n"
-                        "steps done: 3\n"));
+  EXPECT_THAT(text.output, HasSubstr("optimizer: sgd: lr 0.25\nschedule: step:every=5,factor=0.3\n"
+                                     "steps done: 3\n"));
 }
 
 TEST_F(Report, OnlyWhatIsAskedForHasToRun) {

@@ -107,7 +107,7 @@ TEST_P(Accumulated, SchedulesCountUpdates) {
   const CommandResult trained =
       Train(std::string(GetParam()) + " --schedule linear --batch 8 --steps 16", "t.onnx");
   ASSERT_EQ(trained.exit_code, 0) << trained.errors;
-  EXPECT_THAT(trained.errors, HasSubstr("note: schedule linear:total=4"));
+  EXPECT_THAT(trained.errors, HasSubstr("\nschedule    linear:total=4\n"));
 }
 
 INSTANTIATE_TEST_SUITE_P(Flags, Accumulated, testing::Values("--accumulate 4"),

@@ -105,7 +105,7 @@ TEST_F(PredictTest, PicturesByFile) {
   for (const char* name : {"train/light/a.png", "train/light/b.png"})
     scratch_.Write(name, grey(240));
   const CommandResult r = Onward("train mlp:8 --data images:" + Path("train") +
-                                 " --batch 2 --epochs 40 -o " + Path("t.onnx"));
+                                 " --batch 2 --epochs 40 --lr 0.03 -o " + Path("t.onnx"));
   ASSERT_EQ(r.exit_code, 0) << r.errors;
   // Of another size, without labels: the model knows its own.
   scratch_.Write("new/x.png", *EncodePng({{5, 7, 1}, std::vector<uint8_t>(35, 20)}));

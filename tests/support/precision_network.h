@@ -12,7 +12,7 @@
 namespace onward {
 
 // Convolution, normalisation, pooling and products, with this element type.
-Model Convolutional(const std::string& type);
+Model Convolutional(DType dtype);
 // Batch number i, as x and label; `factor` makes its numbers large.
 TensorMap ConvolutionalFeeds(int i, DType dtype = DType::kFloat, float factor = 1);
 

@@ -129,7 +129,8 @@ TEST(Accumulation, CountsUpdates) {
   auto model = Made(kLinear, options);
   std::vector<double> rates, steps, calls;
   for (int i = 0; i < 7; ++i) {
-    const std::vector<double> weights = ValueOf(*model, "W"), moments = ValueOf(*model, "W__V");
+    const std::vector<double> weights = ValueOf(*model, "W"),
+                              moments = ValueOf(*model, "W__first_moment");
     auto out =
         model->Step({{"x", Numbers({4, 3}, i)}, {"label", Numbers({4, 2}, i)}}, {"learning_rate"});
     ASSERT_TRUE(out.ok()) << out.status();
@@ -138,7 +139,7 @@ TEST(Accumulation, CountsUpdates) {
     calls.push_back(ValueOf(*model, "onward_accumulated")[0]);
     const bool due = i % 3 == 2;
     EXPECT_EQ(weights == ValueOf(*model, "W"), !due) << i;
-    EXPECT_EQ(moments == ValueOf(*model, "W__V"), !due) << i;
+    EXPECT_EQ(moments == ValueOf(*model, "W__first_moment"), !due) << i;
     if (due) {
       EXPECT_THAT(ValueOf(*model, "W__sum"), Each(0)) << i;
     }

@@ -106,8 +106,10 @@ TEST(Averages, TakeThePlaceOfTheWeights) {
 }
 
 TEST(Averages, OfWeightsOf16BitsAreFloat) {
+  // 1, 2, -3, 4, 0, 5 in bits, as ONNX's text has it.
   auto model = Made(TextModel(R"(
-      m (float16[N, 3] x) => (float16[N, 2] y) <float16[3, 2] W = {1, 2, -3, 4, 0, 5}>
+      m (float16[N, 3] x) => (float16[N, 2] y)
+      <float16[3, 2] W = {15360, 16384, 49664, 17408, 0, 17664}>
       { y = MatMul(x, W) })"),
                     Options());
   EXPECT_EQ(model->variables().at("W__ema").dtype(), DType::kFloat);

@@ -238,7 +238,7 @@ TEST(ConditionalUpdate, TheConditionIsOneBool) {
   };
   EXPECT_THAT(error("zero = Constant <value = float {0}> () d = Greater (x, zero)"),
               HasSubstr("the condition 'd' of an If is bool[3], not one bool"));
-  EXPECT_THAT(error("d = Identity (R)"), HasSubstr("bool"));
+  EXPECT_THAT(error("d = Identity (R)"), HasSubstr("input 0 (cond) is tensor(float)"));
 }
 
 }  // namespace

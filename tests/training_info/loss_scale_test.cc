@@ -22,7 +22,7 @@ class Scaling : public testing::Test {
   static std::unique_ptr<TrainingModel> Model() {
     AuthorOptions options = InPrecision(DType::kFloat16);
     options.ema = 0.9;
-    return Open(Reread(MadeSound(Convolutional("float"), options).model));
+    return Open(Reread(MadeSound(Convolutional(DType::kFloat), options).model));
   }
   static void Set(TrainingModel* model, const std::string& name, double value) {
     Tensor& t = model->variables().at(name);
@@ -138,7 +138,7 @@ TEST_F(Scaling, AccumulationGoesOnAfterAnOverflow) {
   AuthorOptions options = InPrecision(DType::kFloat16);
   options.accumulate = 2;
   options.clip_norm = 1;
-  const class Model made = MadeSound(Convolutional("float"), options).model;
+  const class Model made = MadeSound(Convolutional(DType::kFloat), options).model;
   auto disturbed = Open(made), undisturbed = Open(made);
   for (auto* model : {disturbed.get(), undisturbed.get()}) {
     Set(model, "onward_loss_scale", 1024);

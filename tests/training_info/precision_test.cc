@@ -47,7 +47,7 @@ class Precisions : public testing::TestWithParam<DType> {
 };
 
 TEST_P(Precisions, CastsWhatMayBeCast) {
-  const AuthorResult made = MadeSound(Convolutional("float"), InPrecision(GetParam()));
+  const AuthorResult made = MadeSound(Convolutional(DType::kFloat), InPrecision(GetParam()));
   const std::string t = ":" + low();
   EXPECT_THAT(
       Computations(made.model),
@@ -60,8 +60,8 @@ TEST_P(Precisions, CastsWhatMayBeCast) {
 }
 
 TEST_P(Precisions, LearnsLikeFloat) {
-  auto wide = Open(MadeSound(Convolutional("float"), InPrecision(DType::kUndefined)).model);
-  auto low = Open(Reread(MadeSound(Convolutional("float"), InPrecision(GetParam())).model));
+  auto wide = Open(MadeSound(Convolutional(DType::kFloat), InPrecision(DType::kUndefined)).model);
+  auto low = Open(Reread(MadeSound(Convolutional(DType::kFloat), InPrecision(GetParam())).model));
   double first = 0, last = 0, reference = 0;
   for (int i = 0; i < 30; ++i) {
     reference = LossOfStep(wide.get(), ConvolutionalFeeds(i % 3));
@@ -74,8 +74,7 @@ TEST_P(Precisions, LearnsLikeFloat) {
 }
 
 TEST_P(Precisions, AModelOf16BitsHasMasters) {
-  const std::string own = low();
-  const Model source = Convolutional(own);
+  const Model source = Convolutional(GetParam());
   AuthorOptions options = InPrecision(GetParam());
   options.optimizer = ParseOptimizer("adam:lr=0.001").value();  // the standard's, of float alone
   const AuthorResult made = MadeSound(source, options);
@@ -107,7 +106,7 @@ TEST_P(Precisions, AModelOf16BitsHasMasters) {
 TEST_P(Precisions, AModelOf16BitsIsEvaluatedByTheLossOfTraining) {
   AuthorOptions options = InPrecision(GetParam());
   options.loss = ParseLoss("mse").value();
-  const AuthorResult made = MadeSound(Convolutional(low()), options);
+  const AuthorResult made = MadeSound(Convolutional(GetParam()), options);
   LossParts losses = StoredLosses(made.model).value();
   auto graph = LossGraph(ImportTraining(made.model).value(), &losses);
   ASSERT_TRUE(graph.ok()) << graph.status();
@@ -190,7 +189,7 @@ TEST(Precision, AdaptersLearnInIt) {
   AuthorOptions options = InPrecision(DType::kFloat16);
   options.lora = {ParseLora("W:rank=2").value()};
   options.ema = 0.5;
-  auto model = Open(Reread(MadeSound(Convolutional("float16"), options).model));
+  auto model = Open(Reread(MadeSound(Convolutional(DType::kFloat16), options).model));
   const auto now = [&](const std::string& name) { return ValueOf(*model, name); };
   EXPECT_EQ(model->variables().at("W.lora_B__master").dtype(), DType::kFloat);
   EXPECT_FALSE(std::as_const(*model).variables().contains("W__master"));
@@ -212,7 +211,7 @@ TEST(Precision, NeedsAProductOfFloats) {
     EXPECT_THAT(std::string(made.status().message()), HasSubstr("can be computed in float16"));
   }
   options.precision = DType::kDouble;
-  auto made = MakeTrainable(Convolutional("float"), options, DefaultEnvironment());
+  auto made = MakeTrainable(Convolutional(DType::kFloat), options, DefaultEnvironment());
   EXPECT_THAT(std::string(made.status().message()), HasSubstr("precision is double"));
 }
 

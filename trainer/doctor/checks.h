@@ -50,7 +50,7 @@ DoctorFindings OutputFindings(const Probe& before, const Probe& after, const Los
 
 // loss-not-finite, loss-stuck, rate-too-high, rate-too-low (learning.cc). The first trial is with
 // the rate of the recipe, the others with RatesToTry, up to the first that IsRemedy.
-DoctorFindings LearningFindings(const std::vector<Trial>& trials, const std::string& optimizer);
+DoctorFindings LearningFindings(const std::vector<Trial>& trials);
 // Factors of the rate, to be tried in this order; none where the first trial learns.
 std::vector<double> RatesToTry(const Trial& first);
 // Whether the rate was what kept the first trial from learning.

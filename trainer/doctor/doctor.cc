@@ -34,6 +34,7 @@ class Doctor {
     ONWARD_RETURN_IF_ERROR(LookAtLabels());
     trained_ = TrainedWeights(spec);
     Add(TrainedFindings(trained_, Decided()));
+    options_.run.on_nan = OnNan::kSkip;  // bad numbers are findings
     auto run = PrepareRun(model_, data_, nullptr, 0, options_.run);
     if (!run.ok()) {
       if (report_.findings.empty()) return run.status();
@@ -107,7 +108,7 @@ class Doctor {
       Add(OutputFindings(before, after, *part,
                          LastOperator(model_->spec().inference, part->term.outputs[0])));
     }
-    if (!trained_.empty()) Add(LearningFindings(report_.trials, OptimizerName()));
+    if (!trained_.empty()) Add(LearningFindings(report_.trials));
     return absl::OkStatus();
   }
 
@@ -144,12 +145,6 @@ class Doctor {
       if (IsRemedy(first, report_.trials.back())) break;
     }
     return absl::OkStatus();
-  }
-
-  std::string OptimizerName() const {
-    const absl::StatusOr<RateRecipe> recipe = StoredRate(file());
-    if (!recipe.ok()) return "";
-    return recipe->optimizer.is_file() ? recipe->optimizer.file : recipe->optimizer.spec.name;
   }
 
   TrainingModel* model_;

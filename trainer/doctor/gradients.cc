@@ -14,7 +14,7 @@ constexpr double kLargeNorm = 1000;  // of all gradients together
 constexpr double kFaint = 1e-5;      // rms against the largest rms of a matrix
 constexpr size_t kShown = 4;
 
-constexpr char kClip[] = "--clip-norm 1, or a lower rate (--optimizer NAME:lr=X)";
+constexpr char kClip[] = "--clip-norm 1, or a lower rate (--lr X)";
 
 std::string Weight(const std::string& name) { return absl::StrCat("weight '", name, "'"); }
 

@@ -11,8 +11,8 @@
 namespace onward {
 namespace {
 
-constexpr double kOneSided = 0.95;  // share of the largest class
-constexpr double kLarge = 100;      // rms of numbers
+constexpr double kOneSided = 0.95;    // share of the largest class
+constexpr double kLargeTarget = 100;  // rms of numbers
 constexpr int64_t kMostRead = 1024;
 
 struct Counts {
@@ -104,7 +104,7 @@ DoctorFindings Numbers(const Spread& x, const std::string& place) {
     findings.push_back({"label-constant", place, x.mean(),
                         absl::StrFormat("every label is %.4g", x.mean()),
                         "label=COLUMN in the data SPEC names the labels"});
-  } else if (x.rms() > kLarge) {
+  } else if (x.rms() > kLargeTarget) {
     findings.push_back({"label-scale", place, x.rms(),
                         absl::StrCat(x.ToString(),
                                      ": a model begins near 0 and takes long to get "

@@ -16,11 +16,9 @@ constexpr double kFitted = 0.05;  // a loss that need not fall
 constexpr double kUsualRate = 1e-3;
 constexpr double kLower[] = {0.1, 0.01, 0.001};
 constexpr double kHigher[] = {10, 100, 1e3, 1e4, 1e5};
-constexpr double kHighest = 10;  // a rate above which none is tried
+constexpr double kHighestTried = 10;  // a rate above which none is tried
 
-std::string RateFlag(const std::string& optimizer, double rate) {
-  return absl::StrFormat("--optimizer %s:lr=%.3g", optimizer.empty() ? "NAME" : optimizer, rate);
-}
+std::string RateFlag(double rate) { return absl::StrFormat("--lr %.3g", rate); }
 
 std::string Course(const Trial& trial) {
   if (trial.losses.empty()) return "not a single step could be done";
@@ -30,12 +28,12 @@ std::string Course(const Trial& trial) {
 }
 
 // With another rate it went better.
-DoctorFinding OtherRate(const Trial& first, const Trial& better, const std::string& optimizer) {
+DoctorFinding OtherRate(const Trial& first, const Trial& better) {
   const bool high = better.rate < first.rate;
   return {high ? "rate-too-high" : "rate-too-low", "learning rate", first.rate,
           absl::StrFormat("with the rate %.3g %s; with %.3g it goes to %.4g", first.rate,
                           Course(first), better.rate, better.last()),
-          RateFlag(optimizer, better.rate)};
+          RateFlag(better.rate)};
 }
 
 bool Learns(const Trial& trial) {
@@ -53,16 +51,16 @@ std::vector<double> RatesToTry(const Trial& first) {
   if (Learns(first) || first.rate == 0) return {};
   std::vector<double> factors;
   for (double factor : kHigher) {
-    if (!first.Diverged() && factor * first.rate <= kHighest) factors.push_back(factor);
+    if (!first.Diverged() && factor * first.rate <= kHighestTried) factors.push_back(factor);
   }
   factors.insert(factors.end(), std::begin(kLower), std::end(kLower));
   return factors;
 }
 
-DoctorFindings LearningFindings(const std::vector<Trial>& trials, const std::string& optimizer) {
+DoctorFindings LearningFindings(const std::vector<Trial>& trials) {
   if (trials.empty() || Learns(trials[0])) return {};
   const Trial& first = trials[0];
-  if (IsRemedy(first, trials.back())) return {OtherRate(first, trials.back(), optimizer)};
+  if (IsRemedy(first, trials.back())) return {OtherRate(first, trials.back())};
   if (first.losses.empty()) {
     return {{"loss-not-finite", "loss", first.first(),
              absl::StrCat("the very first step fails: ", first.broke),
@@ -71,7 +69,7 @@ DoctorFindings LearningFindings(const std::vector<Trial>& trials, const std::str
   }
   if (first.rate == 0) {
     return {{"rate-too-low", "learning rate", 0, "the rate is 0: nothing is learned",
-             RateFlag(optimizer, kUsualRate)}};
+             RateFlag(kUsualRate)}};
   }
   double low = first.rate, high = first.rate;
   for (const Trial& trial : trials) {

@@ -26,8 +26,8 @@ DoctorFindings UnitFindings(const Probe& probe) {
                          layer.largest.size(), probe.batches),
          silent == all
              ? "nothing passes this layer: draw the weights anew with --initialize, and begin with "
-               "a lower rate (--optimizer NAME:lr=X)"
-             : "a lower rate (--optimizer NAME:lr=X) or --clip-norm 1 keeps units alive, "
+               "a lower rate (--lr X)"
+             : "a lower rate (--lr X) or --clip-norm 1 keeps units alive, "
                "--initialize draws them anew; inputs around 0 help, too"});
   }
   return findings;

@@ -81,7 +81,8 @@ MadeTraining TrainingFor(const MadeSpec& spec, const Dataset& data, const AskedT
   training.epochs = asked.epochs.value_or(
       std::clamp(usual.steps / steps, usual.fewest_epochs, usual.most_epochs));
   const int64_t total = asked.steps.value_or(training.epochs * steps);
-  training.schedule = absl::StrCat("cosine:warmup=", std::min(total / 20 + 1, kLongestWarmup));
+  const int64_t warmup = std::min({total / 20 + 1, kLongestWarmup, total - 1});
+  training.schedule = warmup > 0 ? absl::StrCat("cosine:warmup=", warmup) : "cosine";
   return training;
 }
 
