@@ -46,6 +46,7 @@ class ArgsParser {
 
   absl::StatusOr<Args> Parse() {
     for (const Flag& flag : command_.flags) args_.defaults_[flag.name] = flag.otherwise;
+    args_.words_.assign(words_.begin(), words_.end());
     bool flags_end = false;
     std::vector<std::string> plain;
     while (next_ < words_.size()) {

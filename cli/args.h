@@ -131,10 +131,13 @@ class Args {
   // An argument, "" where an optional one is missing; every one of a repeated argument.
   std::string Argument(absl::string_view name) const;
   std::vector<std::string> Arguments(absl::string_view name) const;
+  // All that stood on the line after the command, as it was typed.
+  const std::vector<std::string>& words() const { return words_; }
 
  private:
   friend class ArgsParser;
   bool help_ = false;
+  std::vector<std::string> words_;
   std::map<std::string, std::string, std::less<>> defaults_;  // every declared flag
   std::map<std::string, std::vector<std::string>, std::less<>> flags_;
   std::map<std::string, std::vector<std::string>, std::less<>> arguments_;

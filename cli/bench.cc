@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // onward bench: milliseconds per training step or inference.
-#include <sys/resource.h>
-
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
@@ -13,11 +11,11 @@
 #include "cli/author_flags.h"
 #include "cli/commands.h"
 #include "cli/compute_flags.h"
-#include "cli/profile.h"
 #include "cli/random_feeds.h"
 #include "core/base/parallel.h"
 #include "core/base/status.h"
 #include "trainer/report/jsonl.h"
+#include "trainer/report/profile.h"
 #include "training_info/lower.h"
 #include "training_info/step.h"
 
@@ -157,9 +155,7 @@ absl::StatusOr<int> RunBench(const Args& args, const Environment& environment) {
   }
   std::sort(times.begin(), times.end());
   const double median = times[times.size() / 2];
-  rusage usage;
-  getrusage(RUSAGE_SELF, &usage);
-  const double peak = static_cast<double>(usage.ru_maxrss) / 1024;
+  const double peak = static_cast<double>(PeakBytes()) / 1048576;
   if (args.Has("json")) {
     JsonWriter w;
     w.BeginObject()

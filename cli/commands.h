@@ -24,6 +24,7 @@ Command ExportCommand();
 Command GradientCommand();
 Command CompareCommand();
 Command BenchCommand();
+Command ReportCommand();
 Command OpsCommand();
 Command LossesCommand();
 Command OptimizersCommand();

@@ -57,6 +57,7 @@ absl::StatusOr<Graph> GraphToEvaluate(const Args& args, const Model& model,
 void PrintJson(const Model& model, const Evaluation& e) {
   JsonWriter w;
   w.BeginObject().Field("model", model.path()).Field("examples", e.examples).Field("loss", e.loss);
+  if (!std::isnan(e.perplexity)) w.Field("perplexity", e.perplexity);
   if (!std::isnan(e.accuracy)) w.Field("accuracy", e.accuracy).Field("wrong", e.wrong_total);
   if (!std::isnan(e.rmse)) w.Field("mae", e.mae).Field("rmse", e.rmse);
   if (e.parts.size() > 1) WriteParts(e.parts, &w.Key("parts"));
@@ -69,8 +70,8 @@ void PrintText(const Model& model, const Evaluation& e) {
                                  e.examples);
     for (const std::string& line : PartLines(e)) std::cout << "  " << line << "\n";
   } else if (!std::isnan(e.accuracy)) {
-    std::cout << absl::StrFormat("%s: loss %.4f, accuracy %.2f %% (%d of %d right)\n", model.path(),
-                                 e.loss, 100 * e.accuracy, e.judged - e.wrong_total, e.judged);
+    std::cout << absl::StrFormat("%s: %s (%d of %d right)\n", model.path(), ShortFigures(e),
+                                 e.judged - e.wrong_total, e.judged);
   } else if (!std::isnan(e.rmse)) {
     std::cout << absl::StrFormat("%s: loss %.6g, MAE %.6g, RMSE %.6g over %d examples\n",
                                  model.path(), e.loss, e.mae, e.rmse, e.examples);

@@ -36,14 +36,17 @@ int main(int argc, char** argv) {
       .name = "onward",
       .summary = "trains ONNX models: inspects, makes trainable, fine-tunes, resumes, exports",
       .version = ONWARD_VERSION,
-      .commands = {
-          onward::InspectCommand(),   onward::CheckCommand(),         onward::RunCommand(),
-          onward::ScoreCommand(),     onward::MakeTrainableCommand(), onward::StepCommand(),
-          onward::TrainCommand(),     onward::EvalCommand(),          onward::PredictCommand(),
-          onward::NewCommand(),       onward::DoctorCommand(),        onward::ExportCommand(),
-          onward::GradientCommand(),  onward::CompareCommand(),       onward::BenchCommand(),
-          onward::OpsCommand(),       onward::LossesCommand(),        onward::OptimizersCommand(),
-          onward::SchedulesCommand(), onward::InitializersCommand()}};
+      .commands = {onward::InspectCommand(),       onward::CheckCommand(),
+                   onward::RunCommand(),           onward::ScoreCommand(),
+                   onward::MakeTrainableCommand(), onward::StepCommand(),
+                   onward::TrainCommand(),         onward::EvalCommand(),
+                   onward::PredictCommand(),       onward::NewCommand(),
+                   onward::DoctorCommand(),        onward::ExportCommand(),
+                   onward::GradientCommand(),      onward::CompareCommand(),
+                   onward::BenchCommand(),         onward::ReportCommand(),
+                   onward::OpsCommand(),           onward::LossesCommand(),
+                   onward::OptimizersCommand(),    onward::SchedulesCommand(),
+                   onward::InitializersCommand()}};
   program.commands.push_back(onward::ManCommand(program));
   program.commands.push_back(onward::CompletionCommand(program));
   const std::vector<std::string> words(argv + 1, argv + argc);

@@ -14,6 +14,7 @@
 #include "cli/open_data.h"
 #include "cli/rates.h"
 #include "cli/run_file.h"
+#include "cli/shell_line.h"
 #include "cli/train_flags.h"
 #include "cli/trainable.h"
 #include "core/base/atomic_file.h"
@@ -50,7 +51,7 @@ void PrintResult(const Args& args, const TrainResult& r) {
   if (std::isnan(r.loss)) {
     std::cout << ", nothing left to do";
   } else {
-    std::cout << absl::StrFormat(", loss %.4f", r.loss);
+    std::cout << "; " << TrainingFigures(r.loss, r.accuracy);
   }
   if (r.evaluation.has_value()) std::cout << "; evaluation " << ShortFigures(*r.evaluation);
   if (r.averages.has_value()) std::cout << "; averages: " << ShortFigures(*r.averages);
@@ -82,7 +83,9 @@ void AddListeners(const Args& args, Listeners* listeners) {
   if (!log.empty()) listeners->Add(LogListener(log));
   listeners->Add(
       ProgressListener(args.Has("quiet") ? ProgressStyle::kQuiet : ProgressStyle::kAuto));
-  if (!report.empty()) listeners->Add(ReportListener(report));
+  if (!report.empty()) listeners->Add(ReportListener(report, args.Has("watch")));
+  const std::string tensorboard = args.String("tensorboard");
+  if (!tensorboard.empty()) listeners->Add(TensorBoardListener(tensorboard));
 }
 
 // A resumed run belongs to the model it began with; OUT itself is none to compare with.
@@ -139,6 +142,7 @@ absl::StatusOr<int> RunTrain(const Args& args, const Environment& environment) {
                           TrainingModel::Create(std::move(model), environment));
   if (!resume) training->set_random({options.seed, 0});
   if (args.Has("initialize")) ONWARD_RETURN_IF_ERROR(training->Initialize());
+  options.command = ShellLine("train", args);
   if (args.Has("dry-run")) {
     ONWARD_ASSIGN_OR_RETURN(const RunFacts facts, DryRun(training.get(), data, eval, options));
     PrintFacts(args, facts);

@@ -178,8 +178,18 @@ std::vector<Flag> TrainFlags() {
                    "where numbers are not finite: stop with the last good state, skip the batch, "
                    "or go back to the last checkpoint with half the rate")
           .Default("stop"),
-      Flag::Value("report", "FILE.html", "write a report").Names(FlagNames::kResult),
-      Flag::Value("log", "FILE.jsonl", "write one JSON object per step").Names(FlagNames::kLog),
+      Flag::Value("report", "FILE.html",
+                  "write a page with curves, classes, mistakes, layers, time and memory "
+                  "(docs/report.md)")
+          .Names(FlagNames::kResult),
+      Flag::Switch("watch",
+                   "write the report at every evaluation and checkpoint too, as a page that "
+                   "browsers load again every 5 seconds while the run goes on"),
+      Flag::Value("tensorboard", "DIR",
+                  "write event files for TensorBoard: tensorboard --logdir DIR"),
+      Flag::Value("log", "FILE.jsonl",
+                  "write one JSON object per step and evaluation; `onward report` reads it")
+          .Names(FlagNames::kLog),
       Flag::Switch("quiet", "no progress"),
       Flag::Switch("json", "print one JSON object at the end")};
 }
@@ -191,6 +201,10 @@ absl::Status CheckTrainFlags(const Args& args) {
       return absl::InvalidArgumentError(
           absl::StrCat("--", flag, " goes by evaluations: give --eval SPEC, too"));
     }
+  }
+  if (args.Has("watch") && !args.Has("report")) {
+    return absl::InvalidArgumentError(
+        "--watch writes the report while the run goes on: it needs --report FILE.html");
   }
   if (args.Has("time-limit")) {
     ONWARD_RETURN_IF_ERROR(ParseDuration(args.String("time-limit")).status());

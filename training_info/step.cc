@@ -155,6 +155,7 @@ absl::StatusOr<ValueMap> TrainingModel::RunEntry(int entry, const ValueMap& feed
   run.cancel = cancel;
   if (effect == Effect::kAssigns) run.writer = &writer_;
   run.residents = &residents_;
+  run.on_step = on_kernel_;
   auto result = program.session.RunValues(relevant, &variables_, run);
   if (!result.ok()) {
     return entries() > 1 ? Annotate(result.status(), absl::StrCat("training_info[", entry, "]"))

@@ -111,6 +111,11 @@ class TrainingModel {
   RandomState random() const { return random_; }
   void set_random(RandomState random) { random_ = random; }
 
+  // Called after each kernel of a step with its node and nanoseconds; null: nobody is.
+  void set_on_kernel(std::function<void(const PlanStep&, int64_t)> on_kernel) {
+    on_kernel_ = std::move(on_kernel);
+  }
+
   // The model with the present values and the generator's state. It shares the values until
   // the next step, which copies them where the model is still there by then.
   absl::StatusOr<Model> Export() const;
@@ -159,6 +164,7 @@ class TrainingModel {
   mutable std::weak_ptr<Variables> lent_;
   const Executor* writer_ = nullptr;  // RunOptions::writer
   RandomState random_;
+  std::function<void(const PlanStep&, int64_t)> on_kernel_;
   uint64_t iteration_ = 0;  // of Step; entries run alone do not count
   std::map<std::tuple<int, Effect, std::vector<std::string>>, std::unique_ptr<Program>> programs_;
   std::unique_ptr<Session> inference_;

@@ -84,6 +84,12 @@ std::vector<Row> TrainRows() {
       {"train", "on-nan", "@m.onnx --data npy:@nan.npy,@b.npy --batch 1 -o @o.onnx",
        "--on-nan skip", "EXIT", "0"},
       {"train", "report", all, "--report @r.html", "r.html", "<svg"},
+      // A run that fails before its first save leaves the page that was there to be watched.
+      {"train", "watch",
+       "@line.onnx --data npy:@x.npy,@z.npy --eval npy:@x.npy,@z.npy --batch 4 -o @m.onnx "
+       "--overwrite --optimizer sgd:lr=1e30 --report @r.html",
+       "--watch", "r.html", "Failed at step"},
+      {"train", "tensorboard", all + " --steps 1", "--tensorboard @tb", "FOLDER", "tb"},
       {"train", "log", all, "--log @l", "l", "\"step\":4"},
       {"train", "quiet", all, "--quiet", "ERR"},
       {"train", "json", "@m.onnx --data csv:@d.csv?label=label --batch 16 -o @o.onnx", "--json",
@@ -98,6 +104,9 @@ std::vector<Row> TrainRows() {
       {"train", "group", two, "--group v:lr=10x", "MODEL"},
       {"train", "no-decay", two + " --lr 1", "--no-decay v", "MODEL"},
       {"train", "lora", two, "--lora v:rank=1", "MODEL"},
+      {"train", "precision", two, "--precision bfloat16", "MODEL"},
+      {"train", "accumulate", two, "--accumulate 2", "MODEL"},
+      {"train", "ema", eval, "--ema 0.9", "OUT", "ema_eval_accuracy"},
       {"train", "init", two + " --initialize", "--init constant:val=0.5", "MODEL"},
       {"train", "freeze-statistics", two, "--freeze-statistics", "MODEL"},
       {"train", "clip-norm", two + " --optimizer sgd", "--clip-norm 0.001", "MODEL"},
@@ -134,6 +143,7 @@ std::vector<Row> EvalRows() {
       {"eval", "memory-limit", classes, "--memory-limit 1", "EXIT", "2"},
       {"eval", "device", classes, "--device cuda:99", "EXIT", "2"},
       {"eval", "require-device", classes, "--require-device", "EXIT", "2"},
+      {"eval", "ema", classes, "--ema", "ERR", "holds no averages"},
       {"eval", "plugin", classes, "--plugin @none.so", "EXIT", "2"},
   };
 }

@@ -336,8 +336,8 @@ std::vector<Case> ModelCases() {
 }
 
 std::vector<Case> LearningCases() {
-  return {Regression("TooHigh", "sgd:lr=10", "rate-too-high", "--optimizer sgd:lr=1"),
-          Regression("TooLow", "sgd:lr=3e-5", "rate-too-low", "--optimizer sgd:lr=0.03"),
+  return {Regression("TooHigh", "sgd:lr=10", "rate-too-high", "--lr 1"),
+          Regression("TooLow", "sgd:lr=3e-5", "rate-too-low", "--lr 0.03"),
           Regression("Zero", "sgd:lr=0", "rate-too-low", "the rate is 0"),
           {.name = "NothingToTellApart",
            .model = Net(),

@@ -6,8 +6,17 @@
 
 #include <cmath>
 
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "data/sha256.h"
+#include "tests/support/paths.h"
+#include "tests/support/scratch.h"
+#include "trainer/report/confusion_chart.h"
+#include "trainer/report/html.h"
 #include "trainer/report/report_chart.h"
+#include "trainer/report/report_script.h"
+#include "trainer/report/report_sections.h"
 
 namespace onward {
 namespace {
@@ -29,13 +38,25 @@ ReportData Sample() {
   data.wrong = {{{{2, 2, 1}, {0, 255, 128, 3}}, "dog", "bird", 0.75}};
   data.wrong_total = 5;
   data.timing = {{"training", "1:42"}};
+  data.command = "onward train model.onnx --data digits";
+  data.calibration.emplace();
+  data.calibration->Add(0.9, true);
+  data.pairs = {{1.5, 2.5}, {3, 3}};
+  data.norms = {{150, {{"fc.weight", 4, 1.25, 0.5}}}, {300, {{"fc.weight", 4, 1.5, 0.25}}}};
+  data.operators = {{"Gemm", 7.5, 3}, {"Relu", 2.5, 1}};
   data.files = {{"model", "a.onnx", Sha256("abc"), 1234567}};
   data.next = {{"Evaluate it", "onward eval a.onnx --data 'csv:a.csv?label=y&limit=3'"}};
   return data;
 }
 
+// Without the one script that every page has.
+std::string Unscripted(const std::string& html) {
+  return absl::StrReplaceAll(html, {{absl::StrCat("<script>", kReportScript, "</script>"), ""}});
+}
+
 // Every tag that is opened is closed, in order.
-void ExpectBalanced(const std::string& html) {
+void ExpectBalanced(const std::string& page) {
+  const std::string html = Unscripted(page);
   std::vector<std::string> open;
   for (size_t at = html.find('<'); at != std::string::npos; at = html.find('<', at + 1)) {
     const size_t end = html.find('>', at);
@@ -58,9 +79,30 @@ void ExpectBalanced(const std::string& html) {
 TEST(Report, ShowsEverySection) {
   const std::string html = RenderReport(Sample());
   ExpectBalanced(html);
-  for (const char* text : {"model.onnx", "98.9 %", "Loss", "Accuracy", "Learning rate", "Classes",
-                           "Wrong answers", "1 of 5", "Settings", "adamw", "Time", "1:42", "Files",
-                           "ba7816bf8f01cfea", "1,234,567 bytes", "What to type next"}) {
+  for (const char* text : {"model.onnx",
+                           "98.9 %",
+                           "Loss",
+                           "Accuracy",
+                           "Learning rate",
+                           "Classes",
+                           "Wrong answers",
+                           "1 of 5",
+                           "Settings",
+                           "adamw",
+                           "Time and memory",
+                           "1:42",
+                           "Files",
+                           "ba7816bf8f01cfea",
+                           "1,234,567 bytes",
+                           "What to type next",
+                           "Right answers by confidence",
+                           "Predicted against actual",
+                           "Layers",
+                           "fc.weight",
+                           "Gemm",
+                           "75.0%",
+                           "onward train model.onnx --data digits",
+                           "What the numbers mean"}) {
     EXPECT_THAT(html, HasSubstr(text));
   }
   EXPECT_THAT(html, HasSubstr("data:image/png;base64,iVBORw0KGgo"));
@@ -69,9 +111,28 @@ TEST(Report, ShowsEverySection) {
 
 TEST(Report, NeedsNothingFromOutside) {
   const std::string html = RenderReport(Sample());
-  for (const char* text : {"http://", "https://", "<script", "<link", "@import", "src=\"/"}) {
+  for (const char* text : {"http://", "https://", "<link", "@import", "src=\"/"}) {
     EXPECT_THAT(html, Not(HasSubstr(text)));
   }
+  for (const char* text : {"fetch(", "XMLHttpRequest", "import(", "WebSocket", "eval("}) {
+    EXPECT_THAT(std::string(kReportScript), Not(HasSubstr(text)));
+  }
+}
+
+// Browsers refuse every script but ours, whatever text may bring one in.
+TEST(Report, RunsItsOwnScriptAlone) {
+  const std::string html = RenderReport(Sample());
+  EXPECT_THAT(Unscripted(html), Not(HasSubstr("<script")));
+  EXPECT_NE(Unscripted(html), html);
+  const std::string hash = absl::Base64Escape(absl::HexStringToBytes(Sha256(kReportScript)));
+  EXPECT_THAT(html, HasSubstr("script-src 'sha256-" + hash + "'\""));
+}
+
+TEST(Report, IsLoadedAgainOnlyWhileItIsWritten) {
+  ReportData data = Sample();
+  EXPECT_THAT(RenderReport(data), Not(HasSubstr("http-equiv=\"refresh\"")));
+  data.running = true;
+  EXPECT_THAT(RenderReport(data), HasSubstr("http-equiv=\"refresh\" content=\"5\""));
 }
 
 TEST(Report, EscapesEverythingFromTheUser) {
@@ -84,8 +145,10 @@ TEST(Report, EscapesEverythingFromTheUser) {
   data.wrong[0].predicted = data.wrong[0].actual = evil;
   data.files = {{evil, evil, evil, 1}};
   data.next = {{evil, evil}};
+  data.command = evil;
+  data.norms[1].layers[0].name = data.operators[0].op = evil;
   const std::string html = RenderReport(data);
-  EXPECT_THAT(html, Not(HasSubstr("<script")));
+  EXPECT_THAT(Unscripted(html), Not(HasSubstr("<script")));
   EXPECT_THAT(html, Not(HasSubstr("alert('")));
   ExpectBalanced(html);
 }
@@ -128,11 +191,92 @@ TEST(Report, ListsManyClassesInsteadOfDrawingThem) {
   EXPECT_THAT(html, HasSubstr("15 weakest of 500"));
 }
 
+// Every name is there, in letters that do not shrink with the number of classes.
+TEST(Report, NamesOf65ClassesStayLegible) {
+  ReportData data;
+  data.confusion = *ConfusionMatrix::Create(65);
+  for (int i = 0; i < 65; ++i) {
+    data.class_names.push_back(absl::StrCat("class_", i, "_"));
+    (void)data.confusion->Add(i, (i * i) % 65);
+  }
+  const std::string drawing = RenderConfusion(*data.confusion, data.class_names);
+  for (const std::string& name : data.class_names) {
+    const std::string label = absl::StrCat(">", name, "</text>");
+    const size_t row = drawing.find(label);
+    ASSERT_NE(row, std::string::npos) << name;
+    EXPECT_NE(drawing.find(label, row + 1), std::string::npos) << name;
+  }
+  // One unit of the drawing is one pixel: the width is 65 squares, not that of the page.
+  EXPECT_THAT(drawing, HasSubstr("class=\"confusion\" style=\"width:847px;"));
+  EXPECT_THAT(drawing, HasSubstr("viewBox=\"0 0 847"));
+  const std::string html = RenderReport(data);
+  EXPECT_THAT(html, HasSubstr("All 65 classes"));
+  ExpectBalanced(html);
+}
+
+// The page and the figure "training loss" smooth alike.
+TEST(Report, TheCurveEndsAtTheFigure) {
+  SmoothedMean mean(kStepDecay);
+  std::vector<ReportStep> steps;
+  for (int i = 1; i <= 500; ++i) {
+    steps.push_back({.step = i, .loss = 1.0 / i + (i % 3)});
+    mean.Add(steps.back().loss);
+  }
+  EXPECT_EQ(SmoothedLosses(steps).back().y, mean.mean());
+}
+
+TEST(Report, MistakesWithoutPicturesAreListed) {
+  ReportData data;
+  data.wrong = {{{}, "dog", "cat", 0.75, 12}};
+  const std::string html = RenderReport(data);
+  for (const char* text : {"<td class=\"n\">12</td>", "dog", "75.0%", "cat"}) {
+    EXPECT_THAT(html, HasSubstr(text));
+  }
+}
+
+TEST(Report, MarksTheBestEvaluation) {
+  ReportData data;
+  data.evals = {{0, 3, 0.1, 0, true}, {10, 1, 0.5, 1}, {20, 2, 0.4, 2}};
+  data.best = 1;
+  EXPECT_THAT(RenderReport(data), HasSubstr(">best</text>"));
+}
+
+TEST(Comparison, ShowsRunsBesideEachOther) {
+  ReportData a = Sample(), b = Sample();
+  a.title = "a.jsonl";
+  b.title = "b<.jsonl";
+  a.settings = {{"Batch", "16"}, {"Seed", "1"}};
+  b.settings = {{"Batch", "32"}, {"Seed", "1"}};
+  const std::string html = RenderComparison({a, b});
+  ExpectBalanced(html);
+  for (const char* text : {"2 runs", "a.jsonl", "b&lt;.jsonl", "line run0", "line run1", "Batch",
+                           "<td>16</td><td>32</td>", "Training loss, smoothed", "Evaluation loss",
+                           "Evaluation Accuracy", "Learning rate", "Gradient norm"}) {
+    EXPECT_THAT(html, HasSubstr(text));
+  }
+  EXPECT_THAT(html, Not(HasSubstr("<td>Seed</td>"))) << "what is the same is left out";
+}
+
+// A number has one definition, in the page and in the documentation.
+TEST(Definitions, AreThoseOfTheDocumentation) {
+  const std::string page = FileBytes(SourceFolder() + "/docs/report.md");
+  for (const Definition& d : Definitions()) {
+    EXPECT_THAT(page, HasSubstr(absl::StrCat("| ", d.name, " | ", d.meaning, " |")));
+  }
+}
+
 TEST(NiceTicks, AreRoundNumbers) {
   EXPECT_THAT(NiceTicks(0, 10, 5), ElementsAre(0, 2, 4, 6, 8, 10));
   EXPECT_THAT(NiceTicks(-1, 1, 4), ElementsAre(-1, -0.5, 0, 0.5, 1));
   EXPECT_EQ(NiceTicks(1, 1, 5).size(), 1u);
   EXPECT_EQ(NiceTicks(0, INFINITY, 5).size(), 1u);
+}
+
+TEST(FourDigits, LargeNumbersAreWhole) {
+  for (const auto& [value, text] : std::vector<std::pair<double, std::string>>{
+           {0.123456, "0.1235"}, {9999.4, "9999"}, {56479.46, "56,479"}, {2e9, "2e+09"}}) {
+    EXPECT_EQ(FourDigits(value), text);
+  }
 }
 
 TEST(WithCommas, GroupsThousands) {

@@ -83,6 +83,7 @@ TEST_F(VariedDataTest, TheGridShowsWhatTrainingTakes) {
   }
   const auto data = Open("images:" + scratch_.Path("p") + "?augment=flip");
   const auto grid = AugmentationGrid(*data, 4, /*examples=*/2, /*epochs=*/3);
+  EXPECT_TRUE(ShownAugmentation(*data, 4).has_value());
   ASSERT_TRUE(grid.ok()) << grid.status();
   EXPECT_EQ(grid->info.height, 1 + 2 + 1);
   EXPECT_EQ(grid->info.width, 4 * 2 + 3 * 2);
@@ -99,6 +100,7 @@ TEST_F(VariedDataTest, TheGridShowsWhatTrainingTakes) {
       EXPECT_EQ(row[4 * (epoch + 1)], std::lround(255 * batch.tensors[0].data<float>()[2 * i]));
     }
   }
+  EXPECT_FALSE(ShownAugmentation(*Open(Words({"a"})), 1).has_value());
   EXPECT_THAT(std::string(AugmentationGrid(*Open(Words({"a"})), 1, 1, 1).status().message()),
               HasSubstr("no input is a picture"));
 }

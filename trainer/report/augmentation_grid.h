@@ -4,6 +4,7 @@
 #define ONWARD_TRAINER_REPORT_AUGMENTATION_GRID_H_
 
 #include <cstdint>
+#include <optional>
 
 #include "absl/status/statusor.h"
 #include "data/dataset.h"
@@ -15,6 +16,9 @@ namespace onward {
 // `epochs` epochs of a run with this seed. An error where no input is a picture.
 absl::StatusOr<Picture> AugmentationGrid(const Dataset& data, uint64_t seed, int64_t examples,
                                          int64_t epochs);
+
+// A grid for the report; none where there are no pictures or nothing varies them.
+std::optional<Picture> ShownAugmentation(const Dataset& data, uint64_t seed);
 
 }  // namespace onward
 

@@ -14,11 +14,16 @@ namespace onward {
 // How far it is, and figures of evaluations, on standard error.
 std::unique_ptr<RunListener> ProgressListener(ProgressStyle style);
 
-// One JSON object per step and per evaluation. A resumed run continues the file.
+// One JSON object per step and per evaluation, one before them (what is known of the run) and one
+// at the end; run_log.h reads them. A resumed run continues the file.
 std::unique_ptr<RunListener> LogListener(std::string path);
 
-// The HTML page, written when the run ends and there is something to show of it.
-std::unique_ptr<RunListener> ReportListener(std::string path);
+// The HTML page, written when the run ends and there is something to show of it; with `watch`
+// also at every evaluation and checkpoint, as a page that browsers load again by themselves.
+std::unique_ptr<RunListener> ReportListener(std::string path, bool watch);
+
+// Event files for TensorBoard in `folder`, which is made. A resumed run adds a file there.
+std::unique_ptr<RunListener> TensorBoardListener(std::string folder);
 
 }  // namespace onward
 

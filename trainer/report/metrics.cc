@@ -163,13 +163,13 @@ absl::StatusOr<ConfusionMatrix> ConfusionMatrix::Create(int64_t classes) {
   return ConfusionMatrix(classes);
 }
 
-absl::Status ConfusionMatrix::Add(int64_t actual, int64_t predicted) {
+absl::Status ConfusionMatrix::Add(int64_t actual, int64_t predicted, int64_t count) {
   if (actual < 0 || actual >= classes_ || predicted < 0 || predicted >= classes_) {
     return absl::InvalidArgumentError(absl::StrCat("label ", actual, " or prediction ", predicted,
                                                    " is outside the ", classes_, " classes"));
   }
-  ++counts_[actual * classes_ + predicted];
-  ++total_;
+  counts_[actual * classes_ + predicted] += count;
+  total_ += count;
   return absl::OkStatus();
 }
 
@@ -246,7 +246,9 @@ absl::Status ClassificationMetrics::Add(const Predictions& predictions, const Te
   for (size_t i = 0; i < actual.size(); ++i) {
     if (actual[i] < 0 || (ignore_ && actual[i] == *ignore_)) continue;
     if (confusion_) ONWARD_RETURN_IF_ERROR(confusion_->Add(actual[i], predictions.classes[i]));
-    correct_ += actual[i] == predictions.classes[i];
+    const bool right = actual[i] == predictions.classes[i];
+    calibration_.Add(predictions.confidence[i], right);
+    correct_ += right;
     ++total_;
   }
   return absl::OkStatus();
@@ -266,6 +268,7 @@ absl::Status RegressionMetrics::Add(const Tensor& predictions, const Tensor& tar
   }
   for (size_t i = 0; i < p.size(); ++i) {
     const double error = p[i] - t[i];
+    sample_.Add(t[i], p[i]);
     absolute_ += std::fabs(error);
     squared_ += error * error;
     ++total_;

@@ -11,6 +11,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "core/tensor/tensor.h"
+#include "trainer/report/calibration.h"
+#include "trainer/report/value_pairs.h"
 
 namespace onward {
 
@@ -42,6 +44,9 @@ class SmoothedMean {
   double sum_ = 0;
   double weight_ = 0;
 };
+
+// Of the figures of single steps that are called smoothed, wherever they are shown.
+inline constexpr double kStepDecay = 0.98;
 
 // What a model's scores say.
 struct Predictions {
@@ -87,7 +92,7 @@ class ConfusionMatrix {
   static absl::StatusOr<ConfusionMatrix> Create(int64_t classes);
 
   // An error for classes outside the matrix.
-  absl::Status Add(int64_t actual, int64_t predicted);
+  absl::Status Add(int64_t actual, int64_t predicted, int64_t count = 1);
 
   int64_t classes() const { return classes_; }
   int64_t count(int64_t actual, int64_t predicted) const {
@@ -123,10 +128,12 @@ class ClassificationMetrics {
   int64_t correct() const { return correct_; }
   int64_t total() const { return total_; }
   const std::optional<ConfusionMatrix>& confusion() const { return confusion_; }
+  const Calibration& calibration() const { return calibration_; }
 
  private:
   std::optional<int64_t> ignore_;
   std::optional<ConfusionMatrix> confusion_;
+  Calibration calibration_;
   int64_t correct_ = 0;
   int64_t total_ = 0;
 };
@@ -139,9 +146,11 @@ class RegressionMetrics {
   int64_t total() const { return total_; }
   double mae() const;   // mean |p - t|
   double rmse() const;  // sqrt(mean (p - t)^2)
-  double r2() const;    // 1 - sum (p - t)^2 / sum (t - mean t)^2
+  double r2() const;    // 1 - sum (p - t)^2 / sum (t - mean t)^2; NaN where all t are the same
+  const std::vector<NumberPair>& pairs() const { return sample_.pairs(); }
 
  private:
+  PairSample sample_;
   int64_t total_ = 0;
   double absolute_ = 0;
   double squared_ = 0;

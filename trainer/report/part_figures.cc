@@ -18,8 +18,15 @@ std::string Judged(const std::string& output, double accuracy, double rmse) {
 
 }  // namespace
 
+std::string TrainingFigures(double loss, double accuracy) {
+  if (std::isnan(loss)) return "";
+  return absl::StrCat(absl::StrFormat("training loss %.4f", loss),
+                      Judged("", accuracy, /*rmse=*/std::nan("")));
+}
+
 std::string ShortFigures(const Evaluation& e) {
   std::string text = absl::StrFormat("loss %.4f", e.loss);
+  if (!std::isnan(e.perplexity)) absl::StrAppendFormat(&text, ", perplexity %.4g", e.perplexity);
   if (e.parts.size() < 2) return absl::StrCat(text, Judged("", e.accuracy, e.rmse));
   for (const PartEvaluation& part : e.parts) {
     absl::StrAppend(&text, Judged(part.output, part.accuracy, part.rmse));
@@ -46,7 +53,9 @@ std::vector<std::string> PartLines(const Evaluation& e) {
 void WriteFigures(const std::string& prefix, const Evaluation& e, JsonWriter* w) {
   w->Field(prefix + "loss", e.loss);
   if (!std::isnan(e.accuracy)) w->Field(prefix + "accuracy", e.accuracy);
+  if (!std::isnan(e.perplexity)) w->Field(prefix + "perplexity", e.perplexity);
   if (!std::isnan(e.rmse)) w->Field(prefix + "rmse", e.rmse).Field(prefix + "mae", e.mae);
+  if (!std::isnan(e.r2)) w->Field(prefix + "r2", e.r2);
   if (e.parts.size() > 1) WriteParts(e.parts, &w->Key(prefix + "parts"));
 }
 

@@ -25,15 +25,21 @@ class ShownProgress : public RunListener {
 
   absl::Status OnStep(const StepEvent& s) override {
     progress_->Update(s.step, s.examples, s.smoothed_loss, s.smoothed_accuracy);
+    loss_ = s.smoothed_loss;
+    accuracy_ = s.smoothed_accuracy;
     return absl::OkStatus();
   }
 
   absl::Status OnEvaluation(const EvaluationEvent& event) override {
-    OnNote(absl::StrCat(
-        event.epoch > 0 ? absl::StrCat("epoch ", event.epoch) : absl::StrCat("step ", event.step),
-        ": evaluation ", ShortFigures(event.evaluation),
-        event.averages.has_value() ? absl::StrCat("; averages: ", ShortFigures(*event.averages))
-                                   : ""));
+    const std::string when = event.baseline    ? "before training"
+                             : event.epoch > 0 ? absl::StrCat("epoch ", event.epoch)
+                                               : absl::StrCat("step ", event.step);
+    const std::string training = event.baseline ? "" : TrainingFigures(loss_, accuracy_);
+    OnNote(absl::StrCat(when, ": ", training.empty() ? "" : absl::StrCat(training, "; "),
+                        "evaluation ", ShortFigures(event.evaluation),
+                        event.averages.has_value()
+                            ? absl::StrCat("; averages: ", ShortFigures(*event.averages))
+                            : ""));
     return absl::OkStatus();
   }
 
@@ -48,7 +54,8 @@ class ShownProgress : public RunListener {
 
  private:
   ProgressStyle style_;
-  std::unique_ptr<Progress> progress_;  // null before the start
+  double loss_ = kNotMeasured, accuracy_ = kNotMeasured;  // smoothed
+  std::unique_ptr<Progress> progress_;                    // null before the start
 };
 
 }  // namespace

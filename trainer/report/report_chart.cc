@@ -4,8 +4,11 @@
 #include <algorithm>
 #include <cmath>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "trainer/report/html.h"
+#include "trainer/report/jsonl.h"
 
 namespace onward {
 namespace {
@@ -34,6 +37,13 @@ struct Frame {
 
 std::string Number(double v) { return absl::StrFormat("%.1f", v); }
 
+// To six digits, which is more than a drawing shows; whole numbers stay as they are.
+double Rounded(double v) {
+  if (v == std::round(v) || !std::isfinite(v)) return v;
+  const double unit = std::pow(10, 5 - std::floor(std::log10(std::fabs(v))));
+  return std::isfinite(unit) ? std::round(v * unit) / unit : v;
+}
+
 int Decimals(double step) {
   return std::clamp(static_cast<int>(std::ceil(-std::log10(step) - 1e-9)), 0, 9);
 }
@@ -48,9 +58,10 @@ std::string TickText(double v, double step, bool percent) {
   return absl::StrFormat("%.*f", Decimals(step), v);
 }
 
-// Three digits; what is nothing beside `largest` is 0.
+// Three digits, whole numbers where they are large; what is nothing beside `largest` is 0.
 std::string ValueText(double v, double largest, bool percent) {
   if (percent) return absl::StrFormat("%.1f%%", 100 * v);
+  if (std::fabs(v) >= 1e3 && std::fabs(v) < 1e6) return WithCommas(std::llround(v));
   return std::fabs(v) < 1e-6 * largest ? "0" : absl::StrFormat("%.3g", v);
 }
 
@@ -63,6 +74,7 @@ Range XRange(const Chart& chart) {
     }
   }
   if (!(r.low <= r.high)) return {0, 1};
+  if (!chart.whole_x) return r.low == r.high ? Range{r.low - 1, r.high + 1} : r;
   // A run starts at its beginning unless it continues a long one.
   if (r.low > 0 && r.low < 0.2 * r.high) r.low = 0;
   if (r.low == r.high) r = {r.low - 1, r.high + 1};
@@ -72,7 +84,6 @@ Range XRange(const Chart& chart) {
 struct Axis {
   Range range;
   bool logarithmic = false;
-  std::vector<double> ticks;
 };
 
 // What the y axis must show. Single batches have rare spikes, and the first
@@ -95,6 +106,20 @@ Range Extent(const Chart& chart) {
   return r;
 }
 
+// Of all values on both axes, with a margin.
+Range SquareRange(const Chart& chart) {
+  Range r = XRange(chart);
+  for (const ChartLine& line : chart.lines) {
+    for (const ChartPoint& p : line.points) {
+      if (!std::isfinite(p.y)) continue;
+      r.low = std::min(r.low, p.y);
+      r.high = std::max(r.high, p.y);
+    }
+  }
+  const double pad = 0.03 * (r.high - r.low);
+  return {r.low - pad, r.high + pad};
+}
+
 // 1, 2, 5, 10, ... or powers of ten alone where there are many.
 std::vector<double> LogTicks(const Range& r) {
   std::vector<double> ticks;
@@ -109,11 +134,12 @@ std::vector<double> LogTicks(const Range& r) {
 }
 
 Axis YAxis(const Chart& chart) {
+  if (chart.square) return {SquareRange(chart), false};
   Range r = Extent(chart);
-  if (!(r.low <= r.high)) return {{0, 1}, false, NiceTicks(0, 1, 5)};
+  if (!(r.low <= r.high)) return {{0, 1}, false};
   if (chart.may_be_logarithmic && r.low > 0 && r.high > 20 * r.low) {
     r = {r.low * 0.9, r.high * 1.15};
-    return {r, true, LogTicks(r)};
+    return {r, true};
   }
   if (chart.from_zero || (!chart.percent && r.low >= 0 && r.low < 0.5 * r.high)) r.low = 0;
   if (r.high - r.low <= 1e-12 * std::fabs(r.high)) {
@@ -124,7 +150,7 @@ Axis YAxis(const Chart& chart) {
     r = {r.low == 0 ? 0 : r.low - pad, r.high + pad};
   }
   if (chart.percent) r = {std::clamp(r.low, 0.0, 0.99), std::min(1.0, r.high)};
-  return {r, false, NiceTicks(r.low, r.high, 5)};
+  return {r, false};
 }
 
 // Keeps the extremes of each stretch of points, so that spikes stay visible.
@@ -145,10 +171,26 @@ std::vector<ChartPoint> Thin(const std::vector<ChartPoint>& points, size_t stret
   return out;
 }
 
+std::vector<ChartPoint> Drawn(const ChartLine& line, const Frame& frame) {
+  return line.scattered ? line.points : Thin(line.points, static_cast<size_t>(frame.width / 2));
+}
+
+// Points as strokes of no length, whose round ends show.
+std::string DrawPoints(const ChartLine& line, const Frame& frame) {
+  std::string path;
+  for (const ChartPoint& p : line.points) {
+    if (!std::isfinite(p.y)) continue;
+    absl::StrAppend(&path, "M", Number(frame.X(p.x)), " ", Number(frame.Y(p.y)), "h0");
+  }
+  return path.empty() ? ""
+                      : absl::StrCat("<path class=\"points ", line.style, "\" d=\"", path, "\"/>");
+}
+
 std::string DrawLine(const ChartLine& line, const Frame& frame) {
+  if (line.scattered) return DrawPoints(line, frame);
   std::string path, dots;
   bool pen_down = false;
-  for (const ChartPoint& p : Thin(line.points, static_cast<size_t>(frame.width / 2))) {
+  for (const ChartPoint& p : Drawn(line, frame)) {
     if (!std::isfinite(p.y)) {
       pen_down = false;
       continue;
@@ -164,9 +206,17 @@ std::string DrawLine(const ChartLine& line, const Frame& frame) {
   return absl::StrCat("<path class=\"line ", line.style, "\" d=\"", path, "\"/>", dots);
 }
 
-std::string DrawAxes(const Chart& chart, const Frame& frame, const std::vector<double>& x_ticks,
-                     const std::vector<double>& y_ticks) {
+std::vector<double> XTicks(const Chart& chart, const Frame& frame) {
+  std::vector<double> ticks = NiceTicks(frame.x.low, frame.x.high, chart.width / 110);
+  if (chart.whole_x) std::erase_if(ticks, [](double t) { return t != std::round(t); });
+  return ticks;
+}
+
+std::string DrawAxes(const Chart& chart, const Frame& frame) {
   std::string out;
+  const std::vector<double> x_ticks = XTicks(chart, frame);
+  const std::vector<double> y_ticks =
+      frame.logarithmic ? LogTicks(frame.y) : NiceTicks(frame.y.low, frame.y.high, 5);
   const double right = frame.width - kRight, bottom = frame.height - kBottom;
   const double y_step = y_ticks.size() > 1 ? y_ticks[1] - y_ticks[0] : 1;
   const double x_step = x_ticks.size() > 1 ? x_ticks[1] - x_ticks[0] : 1;
@@ -191,6 +241,20 @@ std::string DrawAxes(const Chart& chart, const Frame& frame, const std::vector<d
                   "\"/><text class=\"tick\" text-anchor=\"middle\" x=\"",
                   Number((kLeft + right) / 2), "\" y=\"", Number(frame.height - 6), "\">",
                   EscapeHtml(chart.x_title), "</text>");
+  return out;
+}
+
+std::string DrawMarks(const Chart& chart, const Frame& frame) {
+  std::string out;
+  for (const ChartMark& mark : chart.marks) {
+    const std::string x = Number(frame.X(mark.x));
+    const bool left = frame.X(mark.x) > frame.width * 0.7;
+    absl::StrAppend(&out, "<line class=\"mark\" x1=\"", x, "\" x2=\"", x, "\" y1=\"", kTop,
+                    "\" y2=\"", Number(frame.height - kBottom), "\"/><text class=\"tick\" ",
+                    left ? "text-anchor=\"end\" " : "", "x=\"",
+                    Number(frame.X(mark.x) + (left ? -5 : 5)), "\" y=\"", kTop + 10, "\">",
+                    EscapeHtml(mark.text), "</text>");
+  }
   return out;
 }
 
@@ -227,72 +291,47 @@ std::string DrawEndLabels(const Chart& chart, const Frame& frame) {
   return out;
 }
 
-std::string Shorten(const std::string& text, size_t most) {
-  if (text.size() <= most) return text;
-  size_t cut = most - 1;
-  while (cut > 0 && (static_cast<unsigned char>(text[cut]) & 0xc0) == 0x80) --cut;
-  return text.substr(0, cut) + "…";
+Frame FrameOf(const Chart& chart) {
+  const Axis y = YAxis(chart);
+  return {chart.square ? y.range : XRange(chart), y.range, static_cast<double>(chart.width),
+          static_cast<double>(chart.height), y.logarithmic};
 }
 
-// One square; colour by the share of the row, mistakes in another colour.
-std::string DrawCell(const ConfusionMatrix& m, int64_t actual, int64_t predicted, double x,
-                     double y, double cell, bool numbers, const std::vector<std::string>& names) {
-  const int64_t n = m.count(actual, predicted);
-  if (n == 0) return "";
-  const double share = static_cast<double>(n) / static_cast<double>(m.actual(actual));
-  const bool right = actual == predicted;
-  // Rare mistakes would be invisible on a linear scale.
-  const double opacity = right ? 0.12 + 0.88 * share : 0.12 + 0.88 * std::sqrt(share);
-  std::string out = absl::StrFormat(
-      "<g><rect class=\"%s\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" "
-      "fill-opacity=\"%.3f\"/>",
-      right ? "hit" : "miss", x, y, cell - 1, cell - 1, opacity);
-  if (numbers) {
-    const std::string text = absl::StrCat(n);
-    const double size = std::min(13.0, (cell - 4) / (0.6 * static_cast<double>(text.size())));
-    absl::StrAppendFormat(&out,
-                          "<text class=\"%s\" font-size=\"%.1f\" text-anchor=\"middle\" x=\"%.1f\" "
-                          "y=\"%.1f\">%s</text>",
-                          opacity > 0.6 ? "on" : "off", size, x + (cell - 1) / 2,
-                          y + cell / 2 + size * 0.34, text);
+// Titles differ, so what is left of them and how long they are do.
+std::string ClipId(const std::string& title) {
+  std::string id = absl::StrCat("clip-", title.size(), "-");
+  for (const char c : title) {
+    if (absl::ascii_isalnum(static_cast<unsigned char>(c))) id += c;
   }
-  absl::StrAppendFormat(&out, "<title>%s taken for %s: %d of %d (%.1f%%)</title></g>",
-                        EscapeHtml(names[actual]), EscapeHtml(names[predicted]), n,
-                        m.actual(actual), 100 * share);
-  return out;
+  return id;
+}
+
+// What the page's script draws anew.
+std::string ChartJson(const Chart& chart, const Frame& frame) {
+  JsonWriter w;
+  w.BeginObject().Field("width", chart.width).Field("height", chart.height);
+  w.Field("left", kLeft).Field("right", kRight).Field("top", kTop).Field("bottom", kBottom);
+  w.Field("x_title", chart.x_title).Field("whole_x", chart.whole_x);
+  w.Field("percent", chart.percent);
+  w.Field("logarithmic", frame.logarithmic);
+  w.Key("xs").Values(std::vector<double>{frame.x.low, frame.x.high});
+  w.Key("ys").Values(std::vector<double>{frame.y.low, frame.y.high});
+  w.Key("marks").BeginArray();
+  for (const ChartMark& mark : chart.marks)
+    w.BeginArray().Value(mark.x).Value(mark.text).EndArray();
+  w.EndArray().Key("lines").BeginArray();
+  for (const ChartLine& line : chart.lines) {
+    w.BeginObject().Field("name", line.name).Field("style", line.style).Field("dots", line.dots);
+    w.Field("scattered", line.scattered).Key("points").BeginArray();
+    for (const ChartPoint& p : Drawn(line, frame)) {
+      w.BeginArray().Value(Rounded(p.x)).Value(Rounded(p.y)).EndArray();
+    }
+    w.EndArray().EndObject();
+  }
+  return w.EndArray().EndObject().text();
 }
 
 }  // namespace
-
-std::string EscapeHtml(absl::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    switch (c) {
-      case '&': out += "&amp;"; break;
-      case '<': out += "&lt;"; break;
-      case '>': out += "&gt;"; break;
-      case '"': out += "&quot;"; break;
-      case '\'': out += "&#39;"; break;
-      default:
-        if ((static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t') || c == 0x7f) {
-          out += "\xef\xbf\xbd";
-        } else {
-          out += c;
-        }
-    }
-  }
-  return out;
-}
-
-std::string WithCommas(int64_t value) {
-  const std::string digits = absl::StrCat(value);
-  std::string out;
-  for (size_t i = 0; i < digits.size(); ++i) {
-    if (i > (value < 0 ? 1u : 0u) && (digits.size() - i) % 3 == 0) out += ',';
-    out += digits[i];
-  }
-  return out;
-}
 
 std::vector<double> NiceTicks(double low, double high, int wanted) {
   if (!(high > low) || !std::isfinite(high - low) || wanted < 1) return {low};
@@ -314,13 +353,7 @@ std::vector<double> NiceTicks(double low, double high, int wanted) {
 }
 
 std::string RenderChart(const Chart& chart) {
-  const Axis y_axis = YAxis(chart);
-  const Frame frame{XRange(chart), y_axis.range, static_cast<double>(chart.width),
-                    static_cast<double>(chart.height), y_axis.logarithmic};
-  std::vector<double> x_ticks = NiceTicks(frame.x.low, frame.x.high, chart.width / 110);
-  x_ticks.erase(
-      std::remove_if(x_ticks.begin(), x_ticks.end(), [](double t) { return t != std::round(t); }),
-      x_ticks.end());
+  const Frame frame = FrameOf(chart);
   std::string legend, lines;
   int64_t left_out = 0;
   for (const ChartLine& line : chart.lines) {
@@ -339,63 +372,18 @@ std::string RenderChart(const Chart& chart) {
     note = absl::StrCat("<p class=\"note\">", left_out, left_out == 1 ? " value is" : " values are",
                         " not finite and left out.</p>");
   }
-  const std::string clip = absl::StrCat("clip-", chart.width, "x", chart.height);
+  const std::string clip = ClipId(chart.title);
   return absl::StrCat(
-      "<figure class=\"chart", chart.width > 600 ? " wide" : "", "\"><figcaption><h3>",
-      EscapeHtml(chart.title), y_axis.logarithmic ? "<small>logarithmic</small>" : "",
-      "</h3><div class=\"legend\">", legend, "</div></figcaption><svg viewBox=\"0 0 ", chart.width,
-      " ", chart.height, "\" role=\"img\" aria-label=\"", EscapeHtml(chart.title),
-      "\"><clipPath id=\"", clip, "\"><rect x=\"", kLeft, "\" y=\"", kTop - 4, "\" width=\"",
-      chart.width - kLeft - kRight + 4, "\" height=\"", chart.height - kTop - kBottom + 5,
-      "\"/></clipPath>", DrawAxes(chart, frame, x_ticks, y_axis.ticks), "<g clip-path=\"url(#",
-      clip, ")\">", lines, "</g>", DrawEndLabels(chart, frame), "</svg>", note, "</figure>\n");
-}
-
-std::string RenderConfusion(const ConfusionMatrix& matrix, const std::vector<std::string>& names) {
-  const int64_t n = matrix.classes();
-  const bool numbers = n <= 25;
-  const double cell = n <= 12 ? 46 : numbers ? 30 : std::max(6.0, 600.0 / static_cast<double>(n));
-  size_t longest = 1;
-  for (const std::string& name : names) {
-    longest = std::max(longest, std::min<size_t>(name.size(), 18));
-  }
-  const bool labels = cell >= 11;
-  const bool slanted = longest > 4 || !numbers;
-  const double text = labels ? 7.2 * static_cast<double>(longest) + 10 : 0;
-  const double left = text + 22, top = (slanted ? text * 0.75 + 6 : 22) + 20;
-  const double side = cell * static_cast<double>(n);
-  const double right = slanted ? text * 0.6 : 8;
-  std::string out = absl::StrFormat(
-      "<svg class=\"confusion\" viewBox=\"0 0 %.0f %.0f\" style=\"max-width:%.0fpx\" role=\"img\" "
-      "aria-label=\"Confusion matrix\"><text class=\"tick\" text-anchor=\"middle\" x=\"%.1f\" "
-      "y=\"13\">predicted</text>"
-      "<text class=\"tick\" text-anchor=\"middle\" transform=\"translate(13 %.1f) "
-      "rotate(-90)\">actual</text>"
-      "<rect class=\"field\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\"/>",
-      left + side + right, top + side + 4, left + side + right, left + side / 2, top + side / 2,
-      left - 1, top - 1, side + 1, side + 1);
-  for (int64_t a = 0; a < n; ++a) {
-    const double at = cell * static_cast<double>(a);
-    for (int64_t p = 0; p < n; ++p) {
-      absl::StrAppend(&out, DrawCell(matrix, a, p, left + cell * static_cast<double>(p), top + at,
-                                     cell, numbers, names));
-    }
-    if (!labels) continue;
-    const std::string name = EscapeHtml(Shorten(names[a], 18));
-    absl::StrAppendFormat(
-        &out, "<text class=\"name\" text-anchor=\"end\" x=\"%.1f\" y=\"%.1f\">%s</text>", left - 7,
-        top + at + cell / 2 + 4, name);
-    if (slanted) {
-      absl::StrAppendFormat(
-          &out, "<text class=\"name\" transform=\"translate(%.1f %.1f) rotate(-45)\">%s</text>",
-          left + at + cell / 2 + 3, top - 6, name);
-    } else {
-      absl::StrAppendFormat(
-          &out, "<text class=\"name\" text-anchor=\"middle\" x=\"%.1f\" y=\"%.1f\">%s</text>",
-          left + at + cell / 2, top - 7, name);
-    }
-  }
-  return out + "</svg>";
+      "<figure class=\"chart", chart.width > 600 ? " wide" : "", "\" data-chart=\"",
+      EscapeHtml(ChartJson(chart, frame)), "\"><figcaption><h3>", EscapeHtml(chart.title),
+      frame.logarithmic ? "<small>logarithmic</small>" : "", "</h3><div class=\"legend\">", legend,
+      "</div></figcaption><svg viewBox=\"0 0 ", chart.width, " ", chart.height,
+      "\" role=\"img\" aria-label=\"", EscapeHtml(chart.title), "\"><clipPath id=\"", clip,
+      "\"><rect x=\"", kLeft, "\" y=\"", kTop - 4, "\" width=\"", chart.width - kLeft - kRight + 4,
+      "\" height=\"", chart.height - kTop - kBottom + 5, "\"/></clipPath><g class=\"axes\">",
+      DrawAxes(chart, frame), "</g><g class=\"lines\" ", "clip-path=\"url(#", clip, ")\">",
+      DrawMarks(chart, frame), lines, "</g><g class=\"ends\">", DrawEndLabels(chart, frame),
+      "</g></svg>", note, "</figure>\n");
 }
 
 }  // namespace onward

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// SVG for the report: line charts and the confusion matrix. Colours come from
-// the page's style sheet.
+// Charts of the report, as SVG. Colours come from the page's style sheet; the page's script
+// (report_script.h) adds values under the pointer and zooming, from the data that a chart carries.
 #ifndef ONWARD_TRAINER_REPORT_REPORT_CHART_H_
 #define ONWARD_TRAINER_REPORT_REPORT_CHART_H_
 
@@ -8,14 +8,8 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
-#include "trainer/report/metrics.h"
 
 namespace onward {
-
-// Text for HTML content and attributes.
-std::string EscapeHtml(absl::string_view text);
-// "1,234,567".
-std::string WithCommas(int64_t value);
 
 struct ChartPoint {
   double x = 0, y = 0;
@@ -23,31 +17,38 @@ struct ChartPoint {
 
 struct ChartLine {
   std::string name;                // in the legend
-  std::string style;               // CSS class: "raw", "train", "eval"
+  std::string style;               // CSS class: "raw", "train", "eval", "run0" to "run7"
   std::vector<ChartPoint> points;  // x ascending; a y that is not finite makes a gap
   bool dots = false;
   bool label_end = false;  // writes the last value beside the line
+  bool scattered = false;  // points alone, in any order
+};
+
+// A vertical line with a word.
+struct ChartMark {
+  double x = 0;
+  std::string text;
 };
 
 struct Chart {
-  std::string title;
+  std::string title;  // no other of the page has the same
   std::string x_title;
   std::vector<ChartLine> lines;
+  std::vector<ChartMark> marks = {};
   bool percent = false;             // y from 0 to 1, shown in percent
   bool from_zero = false;           // the y axis starts at 0
   bool may_be_logarithmic = false;  // where values differ by more than 20 times
+  bool whole_x = true;              // x counts something
+  bool square = false;              // both axes have the range of all values
   int width = 960, height = 300;
 };
 
-// A <figure> with heading, legend and drawing.
+// A <figure> with heading, legend and drawing; "" where nothing can be drawn.
 std::string RenderChart(const Chart& chart);
 
 // Ticks at 1, 2 or 5 times a power of ten that cover [low, high] with about
 // `wanted` steps.
 std::vector<double> NiceTicks(double low, double high, int wanted);
-
-// Rows are actual classes, columns predicted ones; at most 100 classes.
-std::string RenderConfusion(const ConfusionMatrix& matrix, const std::vector<std::string>& names);
 
 }  // namespace onward
 

@@ -1,101 +1,71 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cmath>
-
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "core/base/atomic_file.h"
+#include "core/base/status.h"
 #include "data/sha256.h"
 #include "trainer/report/listeners.h"
+#include "trainer/report/run_record.h"
 
 namespace onward {
 namespace {
 
 constexpr int kWrongExamples = 48;
 
-class Report : public RunListener {
+class Report : public RunRecord {
  public:
-  explicit Report(std::string path) : path_(std::move(path)) {}
+  Report(std::string path, bool watch) : path_(std::move(path)), watch_(watch) {}
 
   absl::Status OnStart(const RunFacts& facts) override {
-    batch_ = facts.batch;
     output_ = facts.output;
-    data_.title = facts.output;
-    data_.settings = facts.settings;
-    data_.class_names = facts.class_names;
-    return absl::OkStatus();
-  }
-
-  absl::Status OnStep(const StepEvent& s) override {
-    data_.steps.push_back({s.step, s.loss, s.accuracy, s.learning_rate});
-    return absl::OkStatus();
+    return RunRecord::OnStart(facts);
   }
 
   absl::Status OnEvaluation(const EvaluationEvent& event) override {
-    const Evaluation& e = event.evaluation;
-    data_.evals.push_back({event.step, e.loss, std::isnan(e.accuracy) ? e.rmse : e.accuracy});
+    ONWARD_RETURN_IF_ERROR(RunRecord::OnEvaluation(event));
+    Refresh();
     return absl::OkStatus();
   }
 
+  void OnCheckpoint(const CheckpointEvent&) override { Refresh(); }
+
   absl::Status OnEnd(const EndEvent& end) override {
-    const TrainResult& result = end.result;
-    if (!result.saved) return absl::OkStatus();
-    data_.subtitle = absl::StrCat(result.steps, " steps, batch ", batch_);
-    if (result.evaluation.has_value()) ShowEvaluation(*result.evaluation);
-    if (result.averages.has_value()) ShowAverages(*result.averages);
-    if (result.skipped_steps.value_or(0) > 0) {
-      data_.figures.push_back(
-          {"Skipped steps", absl::StrCat(*result.skipped_steps), "they overflowed"});
-    }
-    data_.figures.push_back({"Training loss", absl::StrFormat("%.4f", result.loss), "smoothed"});
-    data_.figures.push_back({"Steps", absl::StrCat(result.steps), ""});
-    data_.timing = {{"Time", FormatSeconds(result.seconds)},
-                    {"Throughput", absl::StrFormat("%.0f examples/s", result.samples_per_second)}};
+    ONWARD_RETURN_IF_ERROR(RunRecord::OnEnd(end));
+    // Without a file of the run there is nothing to report, but a page that was there to be
+    // watched must not say that it goes on.
+    if (!end.result.saved && !written_) return absl::OkStatus();
+    ReportData data = Data();
+    if (end.result.saved) AddFiles(&data);
+    return WriteFileAtomically(path_, RenderReport(data));
+  }
+
+  int wrong_examples() const override { return kWrongExamples; }
+  bool wants_details() const override { return true; }
+
+ private:
+  // A page that cannot be written now is no reason to end the run; the last one is written anew.
+  void Refresh() {
+    if (watch_) written_ |= WriteFileAtomically(path_, RenderReport(Data())).ok();
+  }
+
+  void AddFiles(ReportData* data) const {
     ReportFile file{"checkpoint", output_, "", -1};
     if (auto sum = Sha256OfFile(output_); sum.ok()) file.sha256 = *sum;
-    data_.files = {file};
-    data_.next = {
+    data->files = {file};
+    data->next = {
         {"Export the plain inference model",
          absl::StrCat("onward export ", output_, " -o model.onnx")},
         {"Continue training",
          absl::StrCat("onward train ", output_, " --resume --data SPEC --steps N -o ", output_)}};
-    return WriteFileAtomically(path_, RenderReport(data_));
-  }
-
-  int wrong_examples() const override { return kWrongExamples; }
-
- private:
-  void ShowEvaluation(const Evaluation& e) {
-    const std::string examples = absl::StrCat(e.examples, " test examples");
-    if (std::isnan(e.accuracy)) {
-      data_.figures.push_back({"RMSE", absl::StrFormat("%.4g", e.rmse), examples});
-      data_.metric_name = "RMSE";
-      data_.metric_is_share = false;
-    } else {
-      data_.figures.push_back({"Accuracy", absl::StrFormat("%.2f %%", 100 * e.accuracy), examples});
-    }
-    data_.figures.push_back({"Test loss", absl::StrFormat("%.4f", e.loss), ""});
-    data_.confusion = e.confusion;
-    data_.wrong = e.wrong;
-    data_.wrong_total = e.wrong_total;
-  }
-
-  void ShowAverages(const Evaluation& e) {
-    const bool classes = !std::isnan(e.accuracy);
-    data_.figures.push_back(
-        {classes ? "Accuracy of averages" : "RMSE of averages",
-         classes ? absl::StrFormat("%.2f %%", 100 * e.accuracy) : absl::StrFormat("%.4g", e.rmse),
-         "export --ema"});
   }
 
   std::string path_, output_;
-  int64_t batch_ = 0;
-  ReportData data_;
+  bool watch_, written_ = false;
 };
 
 }  // namespace
 
-std::unique_ptr<RunListener> ReportListener(std::string path) {
-  return std::make_unique<Report>(std::move(path));
+std::unique_ptr<RunListener> ReportListener(std::string path, bool watch) {
+  return std::make_unique<Report>(std::move(path), watch);
 }
 
 }  // namespace onward

@@ -2,6 +2,7 @@
 #include "trainer/run/evaluate.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "absl/strings/str_cat.h"
@@ -42,6 +43,16 @@ bool HasLabels(const Dataset& data, const std::vector<std::string>& labels) {
     if (!named && !std::exchange(spare, false)) return false;
   }
   return true;
+}
+
+// In the units of the data, whatever the model was trained on.
+void InUnitsOf(const Standard& target, PartEvaluation* part) {
+  part->mae *= target.deviation;
+  part->rmse *= target.deviation;
+  for (NumberPair& pair : part->pairs) {
+    pair.actual = pair.actual * target.deviation + target.mean;
+    pair.predicted = pair.predicted * target.deviation + target.mean;
+  }
 }
 
 absl::Status NoOutput(const std::string& name, const Graph& graph) {
@@ -191,25 +202,37 @@ void Evaluator::ChooseMain() {
   }
 }
 
-void Evaluator::KeepWrong(const Judge::Answers& answers, const Tensor& images,
+void Evaluator::KeepWrong(const Judge::Answers& answers, const Tensor& inputs, int64_t first,
                           Evaluation* e) const {
   const Tensor& labels = answers.actual;
-  const bool one_each = labels.elements() == images.shape()[0];
+  const bool one_each = inputs.shape().rank() > 0 && labels.elements() == inputs.shape()[0];
   if (options_.wrong_examples == 0 || labels.dtype() != DType::kInt64 || !one_each) return;
   const auto actual = labels.values<int64_t>();
   const std::vector<std::string> names = data_->class_names();
   auto name_of = [&](int64_t c) {
     return c >= 0 && c < static_cast<int64_t>(names.size()) ? names[c] : absl::StrCat(c);
   };
+  const auto surer = [](const WrongExample& a, const WrongExample& b) {
+    return a.confidence > b.confidence;
+  };
   const Predictions& predictions = answers.predictions;
+  const size_t most = static_cast<size_t>(options_.wrong_examples);
   for (size_t i = 0; i < predictions.classes.size() && i < actual.size(); ++i) {
-    if (predictions.classes[i] == actual[i] ||
-        static_cast<int>(e->wrong.size()) >= options_.wrong_examples)
-      continue;
-    auto picture = PictureOf(images, static_cast<int64_t>(i));
-    if (!picture.ok()) return;
-    e->wrong.push_back({*std::move(picture), name_of(predictions.classes[i]), name_of(actual[i]),
-                        predictions.confidence[i]});
+    const bool counts = actual[i] >= 0 && actual[i] != judgings_[main_].ignored;
+    if (!counts || predictions.classes[i] == actual[i]) continue;
+    WrongExample wrong{{},
+                       name_of(predictions.classes[i]),
+                       name_of(actual[i]),
+                       predictions.confidence[i],
+                       first + static_cast<int64_t>(i)};
+    if (std::isnan(wrong.confidence)) wrong.confidence = 0;
+    const auto place = std::upper_bound(e->wrong.begin(), e->wrong.end(), wrong, surer);
+    if (e->wrong.size() == most && place == e->wrong.end()) continue;
+    if (auto picture = PictureOf(inputs, static_cast<int64_t>(i)); picture.ok()) {
+      wrong.picture = *std::move(picture);
+    }
+    e->wrong.insert(place, std::move(wrong));
+    if (e->wrong.size() > most) e->wrong.pop_back();
   }
 }
 
@@ -240,9 +263,7 @@ absl::StatusOr<Evaluation> Evaluator::Run(Variables* variables, const std::atomi
     for (size_t i = 0; i < judges.size(); ++i) {
       parts[i].Add(ScalarValue(values.at(losses_.parts[i].value)), static_cast<double>(count));
       ONWARD_ASSIGN_OR_RETURN(const auto answers, judges[i].Add(values, feeds));
-      if (i == main_ && answers.has_value() && batch[0].shape().rank() > 1) {
-        KeepWrong(*answers, batch[0], &result);
-      }
+      if (i == main_ && answers.has_value()) KeepWrong(*answers, batch[0], start, &result);
     }
   }
   if (judges.empty()) return result;
@@ -253,11 +274,8 @@ absl::StatusOr<Evaluation> Evaluator::Run(Variables* variables, const std::atomi
         PartEvaluation{.name = LossTermText(term), .output = term.outputs[0]});
     part.loss = parts[i].mean();
     judges[i].Fill(&part);
-    // In the units of the data, whatever the model was trained on.
-    if (judgings_[i].label == feeding_->label_input()) {
-      part.mae *= data_->target().deviation;
-      part.rmse *= data_->target().deviation;
-    }
+    if (judgings_[i].sequence) part.perplexity = std::exp(part.loss);
+    if (judgings_[i].label == feeding_->label_input()) InUnitsOf(data_->target(), &part);
   }
   if (main_ < judges.size()) {
     const PartEvaluation& part = result.parts[main_];
@@ -267,6 +285,10 @@ absl::StatusOr<Evaluation> Evaluator::Run(Variables* variables, const std::atomi
     result.wrong_total = part.wrong_total;
     result.mae = part.mae;
     result.rmse = part.rmse;
+    result.r2 = part.r2;
+    result.perplexity = part.perplexity;
+    result.calibration = part.calibration;
+    result.pairs = part.pairs;
   }
   return result;
 }

@@ -38,9 +38,12 @@ struct Evaluation {
   double loss = kNotMeasured;  // the sum of all, with their weights
   // Of the main output: the first that has classes, else the first that is compared.
   double accuracy = kNotMeasured;
-  double mae = kNotMeasured, rmse = kNotMeasured;
+  double mae = kNotMeasured, rmse = kNotMeasured, r2 = kNotMeasured;
+  double perplexity = kNotMeasured;  // of sequences
   std::optional<ConfusionMatrix> confusion;
-  std::vector<WrongExample> wrong;
+  std::optional<Calibration> calibration;
+  std::vector<NumberPair> pairs;    // some of the numbers
+  std::vector<WrongExample> wrong;  // the most confident first
   // Predictions that were judged, one or more for each example, and the wrong ones.
   int64_t judged = 0, wrong_total = 0;
   // Each loss by itself; none where the data has no labels.
@@ -74,7 +77,9 @@ class Evaluator {
   absl::Status AlignLabels(const Graph& graph);
   void ChooseMain();
   std::vector<std::string> Wanted() const;
-  void KeepWrong(const Judge::Answers& answers, const Tensor& images, Evaluation* e) const;
+  // `first`: the position of the first of these examples.
+  void KeepWrong(const Judge::Answers& answers, const Tensor& inputs, int64_t first,
+                 Evaluation* e) const;
 
   std::shared_ptr<const Dataset> data_;
   EvaluateOptions options_;

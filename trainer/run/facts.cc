@@ -11,7 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "core/base/parallel.h"
 #include "core/base/status.h"
-#include "trainer/report/report_chart.h"
+#include "trainer/report/html.h"
 #include "trainer/run/class_labels.h"
 
 namespace onward {
@@ -153,11 +153,13 @@ absl::Status GatherFacts(TrainingModel* model, const TrainOptions& options,
   RunFacts& f = p.facts;
   f.model = model->model().path();
   f.output = options.output;
+  f.command = options.command;
   f.resumed = options.resumed;
   f.steps_per_epoch = p.source->batches_per_epoch();
   f.total_steps = PlannedSteps(options, p.data->size());
   f.batch = options.batch;
   f.examples = p.data->size();
+  f.metric = p.metric;
   CountWeights(*model, &f);
   int64_t held = 0;
   for (const auto& [name, tensor] : std::as_const(*model).variables()) {
@@ -168,7 +170,7 @@ absl::Status GatherFacts(TrainingModel* model, const TrainOptions& options,
   f.memory_bytes = held + step;
   const absl::StatusOr<RateRecipe> rate = StoredRate(model->model());
   const ValueType* output = model->lowered(0).TypeOf(p.judging.output);
-  f.settings = {{"Model", f.model},
+  f.settings = {{"Model", f.model.empty() ? "new" : f.model},
                 {"Data", absl::StrCat(p.data->source(), ": ", Describe(*p.data))},
                 {"Evaluation", evaluated},
                 {"Loss", LossesText(p.losses)},

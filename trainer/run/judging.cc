@@ -34,6 +34,15 @@ bool PositionsAreOpen(const ValueType* output, const Shape& label, int64_t class
 
 bool IsWhole(DType dtype) { return dtype == DType::kInt64 || dtype == DType::kInt32; }
 
+// Label smoothing, class weights and sums are other numbers than the mean of -log p.
+bool IsCrossEntropyOfSequences(const LossSpec& loss, const ValueType* label) {
+  if (loss.name != "cross_entropy" || label == nullptr || !label->has_rank) return false;
+  for (const char* option : {"label_smoothing", "weight", "reduction", "soft_labels"}) {
+    if (loss.options.contains(option)) return false;
+  }
+  return label->rank() == 2 && (!label->dims[1].known() || label->dims[1].value > 1);
+}
+
 // A loss that somebody else wrote: class numbers have one axis less than their scores.
 Judging ByTypes(const ValueType& output, const ValueType& label, Judging judging) {
   if (!output.has_rank || !label.has_rank) return judging;
@@ -146,6 +155,7 @@ Judging JudgingOf(const LossPart& part, const Graph& graph) {
     judging.by = JudgedBy::kClasses;
     judging.scoring = ScoringOf(part.term.spec);
     judging.ignored = IgnoredLabel(part.term.spec);
+    judging.sequence = IsCrossEntropyOfSequences(part.term.spec, label);
   } else if (output == nullptr || label == nullptr || !output->has_rank || !label->has_rank ||
              output->rank() == label->rank()) {
     judging.by = JudgedBy::kNumbers;
@@ -180,11 +190,14 @@ void Judge::Fill(PartEvaluation* evaluation) const {
   if (classification_.has_value()) {
     evaluation->accuracy = classification_->accuracy();
     evaluation->confusion = classification_->confusion();
+    evaluation->calibration = classification_->calibration();
     evaluation->judged = classification_->total();
     evaluation->wrong_total = classification_->total() - classification_->correct();
   } else if (regression_.total() > 0) {
     evaluation->mae = regression_.mae();
     evaluation->rmse = regression_.rmse();
+    evaluation->r2 = regression_.r2();
+    evaluation->pairs = regression_.pairs();
   }
 }
 

@@ -55,6 +55,8 @@ struct Judging {
   std::string output, label;  // a value and an input of the graph
   Scoring scoring = {};
   std::optional<int64_t> ignored = std::nullopt;
+  // A plain cross entropy over the positions of sequences: its exponential is the perplexity.
+  bool sequence = false;
 };
 // By the loss where it is known by its name, else by the types of output and label.
 Judging JudgingOf(const LossPart& part, const Graph& graph);
@@ -65,10 +67,13 @@ struct PartEvaluation {
   std::string output;          // of the model: "mask"
   double loss = kNotMeasured;  // before its weight
   double accuracy = kNotMeasured;
-  double mae = kNotMeasured, rmse = kNotMeasured;
+  double mae = kNotMeasured, rmse = kNotMeasured, r2 = kNotMeasured;
+  double perplexity = kNotMeasured;
   // Predictions that were judged, one or more for each example, and the wrong ones.
   int64_t judged = 0, wrong_total = 0;
   std::optional<ConfusionMatrix> confusion = std::nullopt;
+  std::optional<Calibration> calibration = std::nullopt;
+  std::vector<NumberPair> pairs = {};
 };
 
 // Judges batch after batch.

@@ -22,6 +22,10 @@ absl::Status Listeners::OnEvaluation(const EvaluationEvent& evaluation) {
   return absl::OkStatus();
 }
 
+void Listeners::OnNorms(const ReportNorms& norms) {
+  for (const auto& listener : all_) listener->OnNorms(norms);
+}
+
 void Listeners::OnCheckpoint(const CheckpointEvent& checkpoint) {
   for (const auto& listener : all_) listener->OnCheckpoint(checkpoint);
 }
@@ -40,6 +44,10 @@ int Listeners::wrong_examples() const {
   int most = 0;
   for (const auto& listener : all_) most = std::max(most, listener->wrong_examples());
   return most;
+}
+
+bool Listeners::wants_details() const {
+  return std::any_of(all_.begin(), all_.end(), [](const auto& l) { return l->wants_details(); });
 }
 
 }  // namespace onward

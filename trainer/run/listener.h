@@ -17,14 +17,16 @@ namespace onward {
 
 // All that is known before the first step.
 struct RunFacts {
-  std::string model;   // the file that is trained
-  std::string output;  // where checkpoints go
+  std::string model;    // the file that is trained
+  std::string output;   // where checkpoints go
+  std::string command;  // that the user typed; "" where there was none
   bool resumed = false;
   int64_t first_step = 0;  // steps done before this run
   int64_t total_steps = 0;
   int64_t steps_per_epoch = 0;
   int64_t batch = 0;
   int64_t examples = 0;
+  Metric metric = Metric::kLoss;  // by which evaluations are compared
   // Weights that learn, statistics that are only averaged, and weights that stay; the numbers in
   // the first and the last.
   int64_t trained = 0, statistics = 0, frozen = 0;
@@ -33,9 +35,11 @@ struct RunFacts {
   int64_t memory_bytes = 0;                     // of variables and a step, the data apart
   double step_seconds = kNotMeasured;           // where a step was tried
   std::vector<std::string> class_names = {};    // by class; none: numbers, or not known
-  std::vector<ReportSetting> settings = {};     // what was chosen, in the order to be shown
-  std::vector<std::string> notes = {};          // what the user should know, in sentences
-  std::vector<std::string> warnings = {};       // what the user should look at
+  // Examples and what augmentation makes of them; where a listener wants details.
+  std::optional<Picture> augmentation = std::nullopt;
+  std::vector<ReportSetting> settings = {};  // what was chosen, in the order to be shown
+  std::vector<std::string> notes = {};       // what the user should know, in sentences
+  std::vector<std::string> warnings = {};    // what the user should look at
 };
 
 // One of several losses, before its weight.
@@ -61,6 +65,7 @@ struct EvaluationEvent {
   int64_t epoch = 0;  // that has ended; 0: none has, just now
   const Evaluation& evaluation;
   const std::optional<Evaluation>& averages;  // the same of the weights' averages, where kept
+  bool baseline = false;                      // of the model as it was before the first step
 };
 
 struct CheckpointEvent {
@@ -71,7 +76,7 @@ struct CheckpointEvent {
 
 struct TrainResult {
   int64_t steps = 0;
-  double loss = kNotMeasured;  // smoothed, at the end
+  double loss = kNotMeasured, accuracy = kNotMeasured;  // of training, smoothed, at the end
   std::optional<Evaluation> evaluation;
   std::optional<Evaluation> averages;    // EvaluationEvent::averages
   std::optional<int64_t> skipped_steps;  // of this run, where overflows are left out (loss_scale.h)
@@ -82,6 +87,8 @@ struct TrainResult {
   int64_t skipped = 0;           // steps that were left out, those of resumed runs included
   double seconds = 0;
   double samples_per_second = 0;
+  int64_t peak_bytes = 0;               // the most memory that the process had, so far
+  std::vector<OperatorTime> operators;  // the slowest first; where a listener wants details
 };
 
 struct EndEvent {
@@ -99,6 +106,7 @@ class RunListener {
   virtual absl::Status OnStart(const RunFacts&) { return absl::OkStatus(); }
   virtual absl::Status OnStep(const StepEvent&) { return absl::OkStatus(); }
   virtual absl::Status OnEvaluation(const EvaluationEvent&) { return absl::OkStatus(); }
+  virtual void OnNorms(const ReportNorms&) {}
   virtual void OnCheckpoint(const CheckpointEvent&) {}
   // A sentence for the user.
   virtual void OnNote(const std::string&) {}
@@ -106,6 +114,9 @@ class RunListener {
 
   // How many wrong answers evaluations shall keep for it.
   virtual int wrong_examples() const { return 0; }
+  // Whether it shows what the run itself has no use for: an evaluation before the first step,
+  // norms of layers at evaluations, the time of operators. None of it changes a number of the run.
+  virtual bool wants_details() const { return false; }
 };
 
 // Several as one: each event goes to all, in their order, until one fails; the end goes to all.
@@ -116,10 +127,12 @@ class Listeners : public RunListener {
   absl::Status OnStart(const RunFacts& facts) override;
   absl::Status OnStep(const StepEvent& step) override;
   absl::Status OnEvaluation(const EvaluationEvent& evaluation) override;
+  void OnNorms(const ReportNorms& norms) override;
   void OnCheckpoint(const CheckpointEvent& checkpoint) override;
   void OnNote(const std::string& note) override;
   absl::Status OnEnd(const EndEvent& end) override;
   int wrong_examples() const override;
+  bool wants_details() const override;
 
  private:
   std::vector<std::unique_ptr<RunListener>> all_;

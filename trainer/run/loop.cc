@@ -6,17 +6,18 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/status.h"
+#include "trainer/report/augmentation_grid.h"
 #include "trainer/report/progress.h"
 #include "trainer/report/statement.h"
 #include "trainer/run/checkpoints.h"
 #include "trainer/run/data_check.h"
+#include "trainer/run/details.h"
 #include "trainer/run/prepared_run.h"
 #include "training_info/loss_scale.h"
 
 namespace onward {
 namespace {
 
-constexpr double kLossDecay = 0.98;
 constexpr int kMostReturns = 10;  // to one checkpoint
 constexpr int kMostSkipsTold = 10;
 constexpr int kTimedSteps = 2;
@@ -54,10 +55,14 @@ class Loop {
 
   absl::StatusOr<TrainResult> Run() {
     absl::Status status = listener_->OnStart(p_.facts);
+    if (status.ok()) status = EvaluateBaseline();
     if (status.ok()) status = RunSteps();
+    details_.Leave(model_);
     result_.seconds = SteadySeconds() - started_;
     result_.samples_per_second =
         result_.seconds > 0 ? static_cast<double>(examples_) / result_.seconds : 0;
+    result_.peak_bytes = PeakBytes();
+    result_.operators = details_.Operators();
     result_.interrupted = status.code() == absl::StatusCode::kCancelled;
     status = End(status);
     status.Update(listener_->OnEnd({result_, status}));
@@ -87,6 +92,13 @@ class Loop {
     return absl::OkStatus();
   }
 
+  // What the model can do before it is trained; it decides nothing.
+  absl::Status EvaluateBaseline() {
+    if (!details_.wanted() || options_.resumed || p_.evaluator == nullptr) return absl::OkStatus();
+    ONWARD_ASSIGN_OR_RETURN(const Evaluation e, p_.evaluator->Run(&model_->variables(), cancel_));
+    return listener_->OnEvaluation({result_.steps, 0, e, std::nullopt, /*baseline=*/true});
+  }
+
   // Ends the run where it is not at its end anyway. Whether it does.
   bool Stop(std::string why) {
     if (result_.steps >= p_.facts.total_steps || !result_.stopped.empty()) return false;
@@ -98,6 +110,7 @@ class Loop {
     const BatchPosition before = p_.source->position();
     ONWARD_RETURN_IF_ERROR(p_.source->Next(&batch_));
     ONWARD_ASSIGN_OR_RETURN(TensorMap feeds, p_.feeding->Feeds(batch_.tensors));
+    details_.BeforeStep(result_.steps - p_.facts.first_step, model_);
     auto outputs = model_->Step(feeds, p_.wanted, cancel_);
     if (outputs.ok()) {
       ++result_.steps;
@@ -118,6 +131,7 @@ class Loop {
     }
     const bool evaluate =
         options_.eval_every > 0 ? result_.steps % options_.eval_every == 0 : batch_.last_of_epoch;
+    if (evaluate && outputs.ok()) details_.MeasureNorms(result_.steps, feeds, model_);
     if (evaluate) ONWARD_RETURN_IF_ERROR(EvaluateAsPlanned());
     // What the evaluation decided is in the file then.
     if (checkpoints_.IsDue(result_.steps, batch_.last_of_epoch)) {
@@ -184,6 +198,7 @@ class Loop {
     returned_to_ = steps;
     ONWARD_RETURN_IF_ERROR(ForgetDecisions(model));
     model.set_path(model_->model().path());
+    details_.Leave(model_);
     ONWARD_ASSIGN_OR_RETURN(restored_,
                             TrainingModel::Create(std::move(model), model_->environment()));
     model_ = restored_.get();
@@ -264,7 +279,7 @@ class Loop {
     step.accuracy = Accuracy(outputs, feeds);
     if (!std::isnan(step.accuracy)) smoothed_accuracy_.Add(step.accuracy);
     step.smoothed_loss = result_.loss = smoothed_loss_.mean();
-    step.smoothed_accuracy = smoothed_accuracy_.mean();
+    step.smoothed_accuracy = result_.accuracy = smoothed_accuracy_.mean();
     step.seconds = SteadySeconds() - started_;
     return step;
   }
@@ -324,6 +339,7 @@ class Loop {
   RunListener* listener_;
   const std::atomic<bool>* cancel_;
   Checkpoints checkpoints_;
+  RunDetails details_{listener_};
   Batch batch_;
   std::optional<Model> start_;  // to go back to, until there is a checkpoint
   BatchPosition start_position_;
@@ -332,7 +348,7 @@ class Loop {
   int returns_ = 0, skips_told_ = 0;
   int64_t returned_to_ = -1, skipped_in_a_row_ = 0, evaluated_at_ = -1;
   int64_t skipped_before_ = 0;  // steps, in runs before this one
-  SmoothedMean smoothed_loss_{kLossDecay}, smoothed_accuracy_{kLossDecay};
+  SmoothedMean smoothed_loss_{kStepDecay}, smoothed_accuracy_{kStepDecay};
   double started_ = SteadySeconds(), first_ended_ = 0;
   int64_t examples_ = 0;  // that this run has trained on
   TrainResult result_;
@@ -347,6 +363,9 @@ absl::StatusOr<TrainResult> Train(TrainingModel* model, std::shared_ptr<const Da
   if (listener == nullptr) listener = &silent;
   ONWARD_ASSIGN_OR_RETURN(PreparedRun prepared, PrepareRun(model, std::move(data), std::move(eval),
                                                            listener->wrong_examples(), options));
+  if (listener->wants_details()) {
+    prepared.facts.augmentation = ShownAugmentation(prepared.source->dataset(), options.seed);
+  }
   return Loop(model, std::move(prepared), options, listener, cancel).Run();
 }
 

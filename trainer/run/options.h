@@ -67,6 +67,7 @@ struct TrainOptions {
   std::string model_fingerprint;  // of the file that training began with; empty: as stored
   bool resumed = false;           // goes on where the model's metadata say it stopped
   bool check_all_data = false;    // before the first step, however much there is
+  std::string command;            // RunFacts
 };
 
 // How many batches an epoch over so many examples has, and how many steps the run.

@@ -205,6 +205,11 @@ class Preparer {
 
   // What evaluations decide.
   absl::Status PrepareWatch() {
+    if (options_.on_nan == OnNan::kBack && !HasRateFactor(*model_)) {
+      return absl::FailedPreconditionError(
+          "a run that goes back with half the rate needs a model with a factor of it "
+          "(AddRateFactor)");
+    }
     const absl::StatusOr<RateRecipe> rate = StoredRate(file());
     const bool reduces = rate.ok() && rate->schedule.name == kReduceOnPlateau;
     const bool seeks_maximum = reduces && OptionOf(rate->schedule, "mode") != 0;

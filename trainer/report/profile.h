@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the time of a run goes: a table per operator and a trace for a browser.
-#ifndef ONWARD_CLI_PROFILE_H_
-#define ONWARD_CLI_PROFILE_H_
+// What a run costs: time per operator, as a table and as a trace for a browser, and memory.
+#ifndef ONWARD_TRAINER_REPORT_PROFILE_H_
+#define ONWARD_TRAINER_REPORT_PROFILE_H_
 
 #include <cstdint>
 #include <iosfwd>
@@ -11,15 +11,20 @@
 
 #include "absl/status/status.h"
 #include "core/runtime/plan/plan.h"
+#include "trainer/report/report.h"
 
 namespace onward {
+
+// The most memory that this process had resident.
+int64_t PeakBytes();
 
 class Profile {
  public:
   void BeginRun() { ++runs_; }
   void Add(const PlanStep& step, int64_t nanoseconds);
 
-  // Milliseconds per run of each operator, the largest first.
+  // What a run takes, the slowest operator first.
+  std::vector<OperatorTime> PerRun() const;
   void Print(std::ostream& out) const;
   // The last run in Chrome's trace format (chrome://tracing, Perfetto).
   absl::Status WriteTrace(const std::string& path) const;
@@ -41,4 +46,4 @@ class Profile {
 
 }  // namespace onward
 
-#endif  // ONWARD_CLI_PROFILE_H_
+#endif  // ONWARD_TRAINER_REPORT_PROFILE_H_

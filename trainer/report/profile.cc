@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/profile.h"
+#include "trainer/report/profile.h"
+
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <ostream>
@@ -11,6 +13,12 @@
 
 namespace onward {
 
+int64_t PeakBytes() {
+  rusage usage;
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<int64_t>(usage.ru_maxrss) << 10;
+}
+
 void Profile::Add(const PlanStep& step, int64_t nanoseconds) {
   Row& row = rows_[step.node.op_type];
   row.nanoseconds += nanoseconds;
@@ -19,18 +27,24 @@ void Profile::Add(const PlanStep& step, int64_t nanoseconds) {
   events_.push_back({runs_, step.node.op_type, step.node.Describe(), nanoseconds});
 }
 
-void Profile::Print(std::ostream& out) const {
-  std::vector<std::pair<std::string, Row>> rows(rows_.begin(), rows_.end());
-  std::sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) {
-    return a.second.nanoseconds > b.second.nanoseconds;
-  });
+std::vector<OperatorTime> Profile::PerRun() const {
   const int64_t runs = std::max(runs_, 1);
-  for (const auto& [op, row] : rows) {
-    out << absl::StrFormat(
-        "%6.2f %%  %9.3f ms  %5d x  %s\n",
-        100.0 * static_cast<double>(row.nanoseconds) / static_cast<double>(total_),
-        static_cast<double>(row.nanoseconds) * 1e-6 / static_cast<double>(runs), row.calls / runs,
-        op);
+  std::vector<OperatorTime> times;
+  for (const auto& [op, row] : rows_) {
+    times.push_back({op, static_cast<double>(row.nanoseconds) * 1e-6 / static_cast<double>(runs),
+                     row.calls / runs});
+  }
+  std::stable_sort(times.begin(), times.end(), [](const OperatorTime& a, const OperatorTime& b) {
+    return a.milliseconds > b.milliseconds;
+  });
+  return times;
+}
+
+void Profile::Print(std::ostream& out) const {
+  const double total = static_cast<double>(total_) * 1e-6 / std::max(runs_, 1);
+  for (const OperatorTime& t : PerRun()) {
+    out << absl::StrFormat("%6.2f %%  %9.3f ms  %5d x  %s\n", 100 * t.milliseconds / total,
+                           t.milliseconds, t.calls, t.op);
   }
 }
 
