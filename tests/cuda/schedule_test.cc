@@ -12,6 +12,7 @@
 #include "tests/cuda/large_calls.h"
 #include "tests/cuda_emu/control.h"
 #include "tests/ops/cases.h"
+#include "tests/support/long_tests.h"
 
 namespace onward {
 namespace {
@@ -90,6 +91,28 @@ TEST(Schedules, GiveTheSame) {
     for (const Call& call : Calls()) EXPECT_FALSE(Differs(call)) << call.what << ", seed " << seed;
   }
   Shuffle(0);
+}
+
+// One run with every access of a thread looked at: by the emulator, or by the thread sanitizer
+// where that is linked. Grids are small, since it takes long; the short form takes every tenth.
+TEST(Accesses, AreInBoundsAndOrdered) {
+  constexpr int64_t kMostElements = 1 << 12;
+  const size_t every = LongTests() ? 1 : 10;
+  const auto strict = EmulatorFunction<decltype(OnwardEmuStrict)>("OnwardEmuStrict");
+  strict(2);
+  Shuffle(1);
+  int runs = 0;
+  for (size_t i = 0; i < Calls().size(); i += every) {
+    const Call& call = Calls()[i];
+    int64_t elements = 0;
+    for (const Tensor& t : call.inputs.values) elements += t.defined() ? t.elements() : 0;
+    if (elements > kMostElements) continue;
+    EXPECT_FALSE(Differs(call)) << call.what;
+    ++runs;
+  }
+  EXPECT_GT(runs, LongTests() ? 500 : 50);
+  Shuffle(0);
+  strict(0);
 }
 
 TEST(Barriers, AreNeeded) {
