@@ -16,13 +16,17 @@ namespace onward {
 
 class SpecTest : public ::testing::Test {
  protected:
-  std::unique_ptr<Dataset> Open(const std::string& spec, Split split = Split::kTrain) {
-    auto data = ParseDataSpec(spec, split);
+  std::unique_ptr<Dataset> Open(const std::string& spec, Split split = Split::kTrain,
+                                const DataContext& context = {}) {
+    auto data = ParseDataSpec(spec, split, context);
     EXPECT_TRUE(data.ok()) << data.status();
     return data.ok() ? *std::move(data) : nullptr;
   }
-  std::string ErrorOf(const std::string& spec) {
-    return std::string(ParseDataSpec(spec, Split::kTrain).status().message());
+  std::unique_ptr<Dataset> Open(const std::string& spec, const DataContext& context) {
+    return Open(spec, Split::kTrain, context);
+  }
+  std::string ErrorOf(const std::string& spec, const DataContext& context = {}) {
+    return std::string(ParseDataSpec(spec, Split::kTrain, context).status().message());
   }
   std::vector<Tensor> Take(const Dataset& data, std::vector<int64_t> indices) {
     std::vector<Tensor> batch;

@@ -12,7 +12,7 @@
 #include "data/dataset.h"
 #include "data/tables/read_table.h"
 #include "tests/data/deflate.h"
-#include "tests/support/scratch.h"
+#include "tests/data/spec_fixture.h"
 
 namespace onward {
 namespace {
@@ -29,16 +29,8 @@ constexpr char kPeople[] =
     "Cid,40,,1992-07-03,1\n"
     "Dan,60,Oslo,,0\n";
 
-class TableTest : public ::testing::Test {
+class TableTest : public SpecTest {
  protected:
-  std::unique_ptr<Dataset> Open(const std::string& spec, const DataContext& context = {}) {
-    auto data = ParseDataSpec(spec, Split::kTrain, context);
-    EXPECT_TRUE(data.ok()) << data.status();
-    return data.ok() ? *std::move(data) : nullptr;
-  }
-  std::string ErrorOf(const std::string& spec, const DataContext& context = {}) {
-    return std::string(ParseDataSpec(spec, Split::kTrain, context).status().message());
-  }
   std::string Csv(const std::string& text, const std::string& options,
                   const std::string& name = "a.csv") {
     return absl::StrCat("csv:", scratch_.Write(name, text), "?", options);
@@ -47,11 +39,8 @@ class TableTest : public ::testing::Test {
   std::vector<double> All(const Dataset& data, int field = 0) {
     std::vector<int64_t> indices;
     for (int64_t i = 0; i < data.size(); ++i) indices.push_back(i);
-    std::vector<Tensor> batch;
-    EXPECT_TRUE(data.Fill(indices, &batch).ok());
-    return *ToDoubles(batch[field]);
+    return *ToDoubles(Take(data, indices)[field]);
   }
-  Scratch scratch_;
 };
 
 TEST_F(TableTest, EveryKindOfColumn) {

@@ -7,7 +7,7 @@
 #include "data/dataset.h"
 #include "data/text/read_text.h"
 #include "data/text/tokenizer.h"
-#include "tests/support/scratch.h"
+#include "tests/data/spec_fixture.h"
 
 namespace onward {
 namespace {
@@ -19,28 +19,13 @@ using ::testing::HasSubstr;
 constexpr char kVocabulary[] =
     "[PAD]\n[UNK]\n[CLS]\n[SEP]\nthe\ncat\n##s\nsat\n,\n!\nun\n##want\n##ed\ncafe\n\xe4\xb8\xad\n";
 
-class TextTest : public ::testing::Test {
+class TextTest : public SpecTest {
  protected:
-  std::unique_ptr<Dataset> Open(const std::string& spec, const DataContext& context = {}) {
-    auto data = ParseDataSpec(spec, Split::kTrain, context);
-    EXPECT_TRUE(data.ok()) << data.status();
-    return data.ok() ? *std::move(data) : nullptr;
-  }
-  std::string ErrorOf(const std::string& spec, const DataContext& context = {}) {
-    return std::string(ParseDataSpec(spec, Split::kTrain, context).status().message());
-  }
   std::string Text(const std::string& text, const std::string& options,
                    const std::string& name = "a.txt") {
     return absl::StrCat("text:", scratch_.Write(name, text), "?", options);
   }
-  std::vector<Tensor> Take(const Dataset& data, std::vector<int64_t> indices) {
-    std::vector<Tensor> batch;
-    const absl::Status filled = data.Fill(indices, &batch);
-    EXPECT_TRUE(filled.ok()) << filled;
-    return batch;
-  }
   std::vector<double> Values(const Tensor& t) { return *ToDoubles(t); }
-  Scratch scratch_;
 };
 
 TEST_F(TextTest, WindowsOfBytes) {
