@@ -8,9 +8,7 @@
 #include "core/onnx_io/model.h"
 #include "data/arrays/npy.h"
 #include "data/pictures/picture.h"
-#include "tests/support/command.h"
-#include "tests/support/paths.h"
-#include "tests/support/scratch.h"
+#include "tests/cli/journey.h"
 #include "tests/support/text_model.h"
 
 namespace onward {
@@ -20,12 +18,8 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-class PredictTest : public ::testing::Test {
+class PredictTest : public Journey {
  protected:
-  CommandResult Onward(const std::string& arguments) {
-    return RunOnward(BuiltProgram(), arguments);
-  }
-  std::string Path(const std::string& name) { return scratch_.Path(name); }
   // Logits are the inputs.
   std::string Classifier(const std::string& names) {
     Model model = TextModel("g (float[N, 3] x) => (float[N, 3] y) { y = Identity(x) }");
@@ -38,9 +32,8 @@ class PredictTest : public ::testing::Test {
     const CommandResult r =
         Onward("predict " + model + " --data '" + data + "' -o " + Path("out.csv") + " " + more);
     EXPECT_EQ(r.exit_code, 0) << r.errors;
-    return absl::StrSplit(scratch_.Read("out.csv"), '\n', absl::SkipEmpty());
+    return Lines("out.csv");
   }
-  Scratch scratch_;
 };
 
 TEST_F(PredictTest, NamesAndProbabilities) {

@@ -10,9 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "core/onnx_io/model.h"
-#include "tests/support/command.h"
-#include "tests/support/paths.h"
-#include "tests/support/scratch.h"
+#include "tests/cli/journey.h"
 
 namespace onward {
 namespace {
@@ -41,29 +39,9 @@ std::string Passengers(int rows, int seed) {
   return text;
 }
 
-class TablesTest : public ::testing::Test {
+class TablesTest : public Journey {
  protected:
-  CommandResult Onward(const std::string& arguments) {
-    return RunOnward(BuiltProgram(), arguments);
-  }
-  void Must(const std::string& arguments) {
-    const CommandResult r = Onward(arguments);
-    ASSERT_EQ(r.exit_code, 0) << arguments << "\n" << r.errors;
-  }
-  std::string Path(const std::string& name) { return scratch_.Path(name); }
-  double Accuracy(const std::string& line) {
-    const CommandResult r = Onward(line + " --json");
-    EXPECT_EQ(r.exit_code, 0) << line << r.errors;
-    const std::vector<std::string> parts = absl::StrSplit(r.output, "\"accuracy\":");
-    double value = 0;
-    EXPECT_EQ(parts.size(), 2u) << r.output;
-    EXPECT_TRUE(absl::SimpleAtod(parts.back().substr(0, parts.back().find(',')), &value));
-    return value;
-  }
-  std::vector<std::string> Lines(const std::string& name) {
-    return absl::StrSplit(scratch_.Read(name), '\n', absl::SkipEmpty());
-  }
-  Scratch scratch_;
+  double Accuracy(const std::string& line) { return Field(line, "accuracy"); }
 };
 
 TEST_F(TablesTest, FromATableToAModelThatTakesRawRows) {

@@ -7,9 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "core/onnx_io/model.h"
-#include "tests/support/command.h"
-#include "tests/support/paths.h"
-#include "tests/support/scratch.h"
+#include "tests/cli/journey.h"
 #include "tests/support/text_model.h"
 
 namespace onward {
@@ -18,28 +16,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-class TextJourney : public ::testing::Test {
- protected:
-  CommandResult Onward(const std::string& arguments) {
-    return RunOnward(BuiltProgram(), arguments);
-  }
-  void Must(const std::string& arguments) {
-    const CommandResult r = Onward(arguments);
-    ASSERT_EQ(r.exit_code, 0) << arguments << "\n" << r.errors;
-  }
-  std::string Path(const std::string& name) { return scratch_.Path(name); }
-  double Field(const std::string& line, const std::string& name) {
-    const CommandResult r = Onward(line + " --json");
-    EXPECT_EQ(r.exit_code, 0) << line << r.errors;
-    const std::vector<std::string> parts =
-        absl::StrSplit(r.output, absl::StrCat("\"", name, "\":"));
-    double value = -1;
-    EXPECT_EQ(parts.size(), 2u) << r.output;
-    EXPECT_TRUE(absl::SimpleAtod(parts.back().substr(0, parts.back().find_first_of(",}")), &value));
-    return value;
-  }
-  Scratch scratch_;
-};
+class TextJourney : public Journey {};
 
 // Sentences whose end follows from their beginning.
 std::string Tale(int sentences, int first) {
