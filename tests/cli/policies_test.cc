@@ -168,6 +168,20 @@ TEST_F(Policies, TheBestIsKept) {
   EXPECT_EQ(Train(flags + " --best " + Path("best.onnx"), "new.onnx").exit_code, 2);
 }
 
+TEST_F(Policies, ABestOfAnotherRunIsNoMeasure) {
+  const std::string eval = " --eval " + data_ + " --best " + Path("best.onnx");
+  ASSERT_EQ(Train("--epochs 20 --no-shuffle" + eval, "good.onnx").exit_code, 0);
+  // As if it had been killed before its first evaluation.
+  ASSERT_EQ(Train("--steps 1 --optimizer sgd:lr=1e-9 --no-shuffle", "poor.onnx").exit_code, 0);
+  ASSERT_EQ(Resume("--epochs 2" + eval, "poor.onnx").exit_code, 0);
+  EXPECT_THAT(Meta("best.onnx", "onward.optimizer"), HasSubstr("sgd"));
+  // From here on it is its own: what is as good does not replace it.
+  EXPECT_EQ(Meta("poor.onnx", "onward.has_best"), "1");
+  const std::string best = scratch_.Read("best.onnx");
+  ASSERT_EQ(Resume("--epochs 3 --lr 1e-30" + eval, "poor.onnx").exit_code, 0);
+  EXPECT_EQ(scratch_.Read("best.onnx"), best);
+}
+
 TEST_F(Policies, PatienceEndsTheRun) {
   const std::string flags = "--optimizer sgd:lr=0 --eval " + data_ + " --patience 2 --quiet";
   const CommandResult r = Train(flags + " --epochs 9 --threads 1 --json", "p.onnx");

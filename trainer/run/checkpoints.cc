@@ -68,14 +68,17 @@ std::string KeptPath(const std::string& output, int64_t steps) {
   return (folder / absl::StrCat(path.stem().string(), kStepMark, steps, kEnding)).string();
 }
 
-Checkpoints::Checkpoints(const TrainOptions& options, int64_t steps, RunListener* listener)
+Checkpoints::Checkpoints(const TrainOptions& options, int64_t steps, bool has_best,
+                         RunListener* listener)
     : options_(options),
       listener_(listener),
       saved_(options.resumed),
+      has_best_(has_best),
       saved_at_(steps),
       saved_time_(SteadySeconds()) {
   std::error_code error;
   replaces_ = !options.resumed && fs::exists(options.output, error);
+  Note(kMetaHasBest, has_best ? "1" : "");
 }
 
 bool Checkpoints::IsDue(int64_t steps, bool epoch_ends) const {
@@ -108,6 +111,8 @@ absl::StatusOr<Model> Checkpoints::Described(const TrainingModel& model, int64_t
   if (!options_.model_fingerprint.empty()) {
     out.SetMetadata(kMetaModelPrint, options_.model_fingerprint);
   }
+  // In the same order whenever a run was stopped: what came first stands first otherwise.
+  for (const auto& [key, value] : notes_) out.SetMetadata(key, "");
   for (const auto& [key, value] : notes_) out.SetMetadata(key, value);
   return out;
 }
@@ -149,8 +154,9 @@ absl::Status Checkpoints::KeepCopy(int64_t steps) const {
 absl::Status Checkpoints::OfferBest(const TrainingModel& model, int64_t steps,
                                     const BatchPosition& position, Metric metric, double value) {
   if (options_.best.empty() || std::isnan(value)) return absl::OkStatus();
-  // What is there when a run begins anew is of another.
-  if (options_.resumed && !best_.has_value()) best_ = BestIn(options_.best, metric);
+  // What is there before this run has written a best is of another, also when a run that was
+  // killed goes on.
+  if (has_best_ && !best_.has_value()) best_ = BestIn(options_.best, metric);
   const bool better =
       !best_.has_value() || (HigherIsBetter(metric) ? value > *best_ : value < *best_);
   if (!better) return absl::OkStatus();
@@ -159,6 +165,11 @@ absl::Status Checkpoints::OfferBest(const TrainingModel& model, int64_t steps,
   out.SetMetadata(kMetaBest, absl::StrCat(MetricName(metric), " ", ExactText(value)));
   ONWARD_RETURN_IF_ERROR(WriteModel(out, options_.best, options_.write));
   best_ = value;
+  if (!has_best_) {
+    has_best_ = true;
+    Note(kMetaHasBest, "1");
+    Changed();
+  }
   listener_->OnCheckpoint({steps, options_.best, SteadySeconds() - begin});
   return absl::OkStatus();
 }

@@ -24,8 +24,9 @@ std::string KeptPath(const std::string& output, int64_t steps);
 
 class Checkpoints {
  public:
-  // `steps` are done; a resumed run is in its file as it is. All outlive this.
-  Checkpoints(const TrainOptions& options, int64_t steps, RunListener* listener);
+  // `steps` are done; a resumed run is in its file as it is, and may have written a best. All
+  // outlive this.
+  Checkpoints(const TrainOptions& options, int64_t steps, bool has_best, RunListener* listener);
 
   // What the file calls its classes; none: nothing.
   void set_classes(std::vector<std::string> classes) { classes_ = std::move(classes); }
@@ -58,6 +59,7 @@ class Checkpoints {
   std::map<std::string, std::string> notes_;
   bool replaces_ = false;  // the file is there, of another run
   bool saved_ = false;
+  bool has_best_ = false;  // the file of the best is of this run
   std::optional<double> best_;
   int64_t saved_at_ = 0;  // the step that the file holds, or where this run began
   double saved_time_ = 0, cost_ = 0;

@@ -43,7 +43,8 @@ class Loop {
         options_(options),
         listener_(listener),
         cancel_(cancel),
-        checkpoints_(options, p_.facts.first_step, listener) {
+        checkpoints_(options, p_.facts.first_step,
+                     options.resumed && MetadataInt(model->model(), kMetaHasBest) != 0, listener) {
     result_.steps = p_.facts.first_step;
     if (options.resumed) result_.skipped = MetadataInt(model->model(), kMetaSkipped);
     checkpoints_.set_classes(p_.classes);
@@ -329,7 +330,8 @@ class Loop {
     if (!status.ok() || p_.evaluator == nullptr || evaluated_at_ == result_.steps) return status;
     // It decides nothing: a run that goes on from here has not planned it.
     ONWARD_RETURN_IF_ERROR(Evaluate(0));
-    return OfferBest(MetricOf(p_.metric, *result_.evaluation));
+    ONWARD_RETURN_IF_ERROR(OfferBest(MetricOf(p_.metric, *result_.evaluation)));
+    return checkpoints_.Save(*model_, result_.steps, p_.source->position());
   }
 
   TrainingModel* model_;

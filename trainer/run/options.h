@@ -28,6 +28,8 @@ inline constexpr char kMetaModelPrint[] = "onward.model_fingerprint";
 inline constexpr char kMetaDataPrint[] = "onward.data_fingerprint";
 // Of a file with the best evaluation: which figure that is, and its value.
 inline constexpr char kMetaBest[] = "onward.best";
+// 1: the run has written such a file.
+inline constexpr char kMetaHasBest[] = "onward.has_best";
 // 1: the evaluation that this step asks for is still to be done.
 inline constexpr char kMetaEvaluationDue[] = "onward.evaluation_due";
 
