@@ -9,7 +9,8 @@
 
 namespace onward {
 
-// Unimplemented unless all values are floats of known, not too large shapes.
+// Unimplemented unless all values are floats of known, not too large shapes. (One that is there
+// for its shape alone may have any type.)
 absl::Status CheckFloatConv(const KernelRequest& request);
 
 // What a convolution node states with its shapes, checked: the geometry, and

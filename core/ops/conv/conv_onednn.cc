@@ -169,10 +169,13 @@ void AddBias(const Shape& shape, int block, const float* bias, float* y) {
 }  // namespace
 
 absl::Status CheckFloatConv(const KernelRequest& r) {
+  // Input 2 of a gradient serves for its shape alone.
+  const bool gradient = r.node.domain == kOnwardDomain && r.node.op_type.ends_with("Grad");
+  const ValueSpec* any_type = gradient && r.HasInput(2) ? &r.inputs[2] : nullptr;
   for (const absl::Span<const ValueSpec>& values : {r.inputs, r.outputs}) {
     for (const ValueSpec& v : values) {
       if (!v.present()) continue;
-      if (v.dtype != DType::kFloat || !v.shape.has_value()) {
+      if ((v.dtype != DType::kFloat && &v != any_type) || !v.shape.has_value()) {
         return NodeUnimplemented(r.node, "this kernel serves floats of known shape");
       }
       if (!FitsDnnl(*v.shape)) return NodeUnimplemented(r.node, "empty or very large tensor");

@@ -183,11 +183,7 @@ absl::StatusOr<Kernel> MakeSmallConvWeightGrad(const KernelRequest& r) {
   const auto not_served = [&] {
     return NodeUnimplemented(r.node, "not a convolution of few channels");
   };
-  for (const ValueSpec& v : r.inputs) {
-    if (v.dtype != DType::kFloat || !v.shape.has_value() || !FitsDnnl(*v.shape)) {
-      return not_served();
-    }
-  }
+  if (!CheckFloatConv(r).ok()) return not_served();
   ONWARD_ASSIGN_OR_RETURN(const ConvGeometry g, CheckedConvGrad(r, 1, 2));
   ONWARD_RETURN_IF_ERROR(CheckOutputShape(r, 0, g.w()));
   ONWARD_RETURN_IF_ERROR(CheckOutputShape(r, 1, Shape{g.out_channels}));

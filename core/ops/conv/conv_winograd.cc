@@ -340,15 +340,7 @@ absl::Status NotServed(const KernelRequest& r) {
 }  // namespace
 
 absl::Status CheckWinogradRequest(const KernelRequest& r) {
-  for (const absl::Span<const ValueSpec>& values : {r.inputs, r.outputs}) {
-    for (const ValueSpec& v : values) {
-      if (!v.present()) continue;
-      if (v.dtype != DType::kFloat || !v.shape.has_value() || !FitsDnnl(*v.shape)) {
-        return NotServed(r);
-      }
-    }
-  }
-  return absl::OkStatus();
+  return CheckFloatConv(r).ok() ? absl::OkStatus() : NotServed(r);
 }
 
 bool WinogradServes(const ConvGeometry& g) {

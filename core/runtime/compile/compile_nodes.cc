@@ -185,7 +185,10 @@ absl::StatusOr<std::vector<Node>> Compiler::AddOnTensors(const Node& node,
     return std::vector<Node>();
   }
   std::string why;
-  if (!options_.accelerators.empty()) {
+  const std::string* widened = WhyWidened(node);
+  if (widened != nullptr) {
+    why = *widened;
+  } else if (!options_.accelerators.empty()) {
     ONWARD_ASSIGN_OR_RETURN(const bool added, AddOnAccelerator(node, inputs, specs, outputs, &why));
     if (added) return std::vector<Node>();
     // The nodes of a body may do better.
@@ -196,6 +199,16 @@ absl::StatusOr<std::vector<Node>> Compiler::AddOnTensors(const Node& node,
         return ExpandCall(*body, node, NextPrefix(node), &readers_->names());
       }
     }
+  }
+  std::vector<Node> wide = widener_.Widen({node, specs, outputs, plan_.opsets}, context_,
+                                          &readers_->names(), &graph_.types);
+  if (!wide.empty()) {
+    for (const Node& part : wide) {
+      for (const std::string& out : part.outputs) {
+        if (!out.empty()) of_widened_.emplace(out, part.Is("Cast") ? kIsIsland : why);
+      }
+    }
+    return wide;
   }
   AddWishes(node, &outputs);
   auto kernel = ChooseKernel({node, specs, outputs, plan_.opsets}, context_);
@@ -210,6 +223,13 @@ absl::StatusOr<std::vector<Node>> Compiler::AddOnTensors(const Node& node,
                           operators_->FunctionBody(node, facts, plan_.opsets));
   if (!body.has_value()) return absl::UnimplementedError(kernel.status().message());
   return ExpandCall(*body, node, NextPrefix(node), &readers_->names());
+}
+
+const std::string* Compiler::WhyWidened(const Node& node) const {
+  for (const std::string& out : node.outputs) {
+    if (auto it = of_widened_.find(out); it != of_widened_.end()) return &it->second;
+  }
+  return nullptr;
 }
 
 void Compiler::ReportConstants(const std::vector<int>& inputs) const {

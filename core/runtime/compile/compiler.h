@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -22,6 +23,7 @@
 #include "core/runtime/compile/known_types.h"
 #include "core/runtime/plan/plan.h"
 #include "core/runtime/plan/plan_builder.h"
+#include "core/runtime/rewrite/widen.h"
 
 namespace onward {
 
@@ -80,6 +82,8 @@ class Compiler {
   // Shape arithmetic: small integers made of values that are on the host already.
   bool IsHostArithmetic(const std::vector<int>& inputs,
                         const std::vector<ValueSpec>& outputs) const;
+  // Of a node that stands, with others, for a call on the host; else null.
+  const std::string* WhyWidened(const Node& node) const;
   void ReportConstants(const std::vector<int>& inputs) const;
   // Says which layout the only reader of an output would like.
   void AddWishes(const Node& node, std::vector<ValueSpec>* outputs) const;
@@ -114,7 +118,10 @@ class Compiler {
   std::vector<std::pair<std::string, std::string>> updates_;  // options_.updates, opened
   UpdateConditions conditions_;
   absl::flat_hash_set<std::string> keep_;
-  std::optional<PatternGraph> readers_;       // of the graph that is compiled
+  std::optional<PatternGraph> readers_;  // of the graph that is compiled
+  Widener widener_;
+  // What nodes give that stand for a call on the host, and why they are there.
+  absl::flat_hash_map<std::string, std::string> of_widened_;
   std::vector<Node> rest_;                    // nodes that read what only data can tell
   absl::flat_hash_set<std::string> of_rest_;  // what they give
   int next_body_ = 0;
