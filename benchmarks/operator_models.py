@@ -139,6 +139,7 @@ ROWS = {
     "Gather": gather, "GatherElements": gather_elements, "ScatterND": scatter_nd, "ScatterElements": scatter_elements,
     "OneHot": "OneHot",
     # quantized
+    "QLinearConv": "QLinearConv", "QLinearConv 1x1": "QLinearConv",
     "QLinearConv depthwise": "QLinearConv", "QLinearConv depthwise stride 2": "QLinearConv",
     # others
     "LSTM": recurrent(4), "GRU": recurrent(3), "RNN": recurrent(1), "Einsum": two({SMALL: [2, 8, 16], LARGE: [16, 256, 64]}, equation="bij,bkj->bik"),
@@ -157,14 +158,15 @@ def special(name, size):
         count = {SMALL: 16, LARGE: 8192}[size]
         return ({"x": (TensorProto.INT64, [count])},
                 {"d": np.int64(512), "v": np.array([0, 1], np.float32)}, {}, 1)
-    if name.startswith("QLinearConv depthwise"):
+    if name.startswith("QLinearConv"):
         n, c, h, w = IMAGES[size]
-        stride = 2 if "stride" in name else 1
-        weight = np.random.default_rng(3).integers(-100, 100, [c, 1, 3, 3]).astype(np.int8)
+        stride, kernel = 2 if "stride" in name else 1, 1 if "1x1" in name else 3
+        group = c if "depthwise" in name else 1
+        weight = np.random.default_rng(3).integers(-100, 100, [c, c // group, kernel, kernel]).astype(np.int8)
         constants = {"xs": np.float32(0.02), "xz": np.uint8(128), "w": weight, "ws": np.float32(0.01), "wz": np.int8(0),
                      "ys": np.float32(0.1), "yz": np.uint8(120), "b": np.arange(c, dtype=np.int32)}
         return ({"x": (TensorProto.UINT8, [n, c, h, w])}, constants,
-                dict(kernel_shape=[3, 3], strides=[stride, stride], pads=[1, 1, 1, 1], group=c), 1)
+                dict(kernel_shape=[kernel, kernel], strides=[stride, stride], pads=[kernel // 2] * 4, group=group), 1)
     raise ValueError(name)
 
 

@@ -210,20 +210,22 @@ TEST(IntegerGemm, IsExactOnEveryCpu) {
         std::vector<int64_t> offsets(depth);
         for (int64_t k = 0; k < depth; ++k) offsets[k] = k * columns;
         gemm.PackPanel(b.data(), offsets.data(), columns, 0, panel.data());
-        std::vector<int32_t> tile(kMaxRowBlock * kPanelColumns);
-        gemm.Multiply(packed.data(), rows, panel.data(), tile.data());
+        const int64_t stride = kPanelColumns + 8;
+        std::vector<int32_t> tile(kMaxRowBlock * stride), starts(kMaxRowBlock);
+        for (int64_t r = 0; r < rows; ++r) starts[r] = static_cast<int32_t>(1000 * r - 3);
+        gemm.Multiply(packed.data(), rows, panel.data(), starts.data(), tile.data(), stride);
         const bool rows_unsigned = side == IntegerGemm::Side::kRows;
         const auto number = [](uint8_t v, bool is_unsigned) {
           return is_unsigned ? static_cast<int>(v) : static_cast<int>(static_cast<int8_t>(v));
         };
         for (int64_t r = 0; r < rows; ++r) {
           for (int64_t c = 0; c < columns; ++c) {
-            int32_t sum = 0;
+            int32_t sum = starts[r];
             for (int64_t k = 0; k < depth; ++k) {
               sum += number(a[r * depth + k], rows_unsigned) *
                      number(b[k * columns + c], !rows_unsigned);
             }
-            ASSERT_EQ(tile[r * kPanelColumns + c], sum) << depth << " " << r << " " << c;
+            ASSERT_EQ(tile[r * stride + c], sum) << depth << " " << r << " " << c;
           }
         }
       }

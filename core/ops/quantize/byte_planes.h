@@ -5,6 +5,7 @@
 #ifndef ONWARD_CORE_OPS_QUANTIZE_BYTE_PLANES_H_
 #define ONWARD_CORE_OPS_QUANTIZE_BYTE_PLANES_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -38,6 +39,11 @@ class BytePlanes {
   // Calls f(position, output, n) for the runs of outputs among positions [begin, begin + n).
   template <typename F>
   void ForOutputs(int64_t begin, int64_t n, const F& f) const {
+    if (line_ == columns_out_) {  // no gaps between the rows
+      const int64_t last = std::min(begin + n, rows_out_ * line_);
+      if (begin < last) f(begin, begin, last - begin);
+      return;
+    }
     for (int64_t row = begin / line_; row * line_ < begin + n && row < rows_out_; ++row) {
       const int64_t first = std::max(begin, row * line_);
       const int64_t last = std::min(begin + n, row * line_ + columns_out_);

@@ -124,19 +124,21 @@ void RunQLinear(const Prepared& prepared, const KernelCall& call) {
                          absl::Span<const Segment> segments) {
     const int32_t add = bias == nullptr ? 0 : bias->data<int32_t>()[channel];
     T* plane = y + (image * g.out_channels + channel) * g.window.out_elements();
-    T panel[kPanelColumns];
+    T few[kMostColumns];
     if (segments.size() == 1) {
       const Segment& s = segments[0];
       for (int64_t at = 0; at < s.n; at += kPanelColumns) {
         const bool fits = std::max(s.n, s.room) - at >= kPanelColumns;
         T* to = plane + s.output + at;
-        RequantizePanel(sums + s.at + at, add, &scales[channel], true, zero, fits ? to : panel);
-        if (!fits) std::copy_n(panel, s.n - at, to);
+        RequantizePanel(sums + s.at + at, add, &scales[channel], true, zero, fits ? to : few);
+        if (!fits) std::copy_n(few, s.n - at, to);
       }
       return;
     }
-    RequantizePanel(sums, add, &scales[channel], true, zero, panel);
-    for (const Segment& s : segments) std::copy_n(panel + s.at, s.n, plane + s.output);
+    for (int64_t at = 0; at < segments.back().at + segments.back().n; at += kPanelColumns) {
+      RequantizePanel(sums + at, add, &scales[channel], true, zero, few + at);
+    }
+    for (const Segment& s : segments) std::copy_n(few + s.at, s.n, plane + s.output);
   });
 }
 

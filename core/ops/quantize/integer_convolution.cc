@@ -39,26 +39,34 @@ class SumsInOrder {
 
 }  // namespace
 
-void IntegerConvolution::RunPanel(const Weights& weights, int64_t image, int64_t group,
-                                  int64_t position, int64_t n, int32_t x_zero, const uint8_t* panel,
-                                  const ReceiveSums& receive) const {
-  alignas(64) int32_t tile[kMaxRowBlock * kPanelColumns], zeros[kPanelColumns];
-  alignas(64) int32_t column_sums[kPanelColumns];
-  std::fill_n(zeros, kPanelColumns, x_zero);
+void IntegerConvolution::RunPanels(const Weights& weights, int64_t image, int64_t group,
+                                   int64_t position, int64_t n, const uint8_t* panels,
+                                   const ReceiveSums& receive) const {
   absl::InlinedVector<Segment, 8> segments;
   planes_.ForOutputs(position, n, [&](int64_t at, int64_t output, int64_t length) {
     segments.push_back({at - position, output, length});
   });
-  if (!weights.ones.empty()) gemm_.Multiply(weights.ones.data(), 1, panel, column_sums);
+  if (segments.empty()) return;
+  // Whole panels are read from the beginning of a segment on.
+  alignas(64) int32_t tile[kMaxRowBlock * kMostColumns + kPanelColumns], column_sums[kMostColumns];
   const int64_t channels = geometry_.out_channels / geometry_.groups;
+  const auto multiply = [&](const uint8_t* rows, int64_t count, const int32_t* starts,
+                            int32_t* to) {
+    for (int64_t at = 0; at < n; at += kPanelColumns) {
+      gemm_.Multiply(rows, count, panels + at / kPanelColumns * gemm_.panel_bytes(), starts,
+                     to + at, kMostColumns);
+    }
+  };
+  if (!weights.ones.empty()) multiply(weights.ones.data(), 1, kNoStarts, column_sums);
   for (int64_t m = 0; m < channels; m += kMaxRowBlock) {
     const int64_t count = std::min(kMaxRowBlock, channels - m);
     const int64_t first = group * channels + m;
-    gemm_.Multiply(weights.rows + first * gemm_.row_bytes(), count, panel, tile);
+    multiply(weights.rows + first * gemm_.row_bytes(), count, &weights.starts[first], tile);
     for (int64_t i = 0; i < count; ++i) {
-      int32_t* sums = tile + i * kPanelColumns;
-      RemoveZeroPoints(sums, n, weights.zeros[first + i], weights.sums[first + i], zeros,
-                       column_sums, gemm_.depth(), sums);
+      int32_t* sums = tile + i * kMostColumns;
+      if (weights.zeros[first + i] != 0) {
+        RemoveRowZero(weights.zeros[first + i], column_sums, n, sums);
+      }
       receive(image, first + i, sums, segments);
     }
   }
@@ -120,8 +128,11 @@ void IntegerConvolution::Run(const KernelCall& call, const Tensor& x, const Tens
   }
   const int64_t w_zeros = w_zero == nullptr ? 1 : w_zero->elements();
   bool any = false;
+  const int32_t zero = x_.Number(x_zero, 0);
   for (int64_t m = 0; m < g.out_channels; ++m) {
     weights.zeros.push_back(w_.Number(w_zero, m % w_zeros));
+    weights.starts.push_back(
+        OfColumnZero(zero, weights.zeros.back(), weights.sums[m], gemm_.depth()));
     any |= weights.zeros.back() != 0;
   }
   if (any) {
@@ -129,11 +140,10 @@ void IntegerConvolution::Run(const KernelCall& call, const Tensor& x, const Tens
     gemm_.PackOnes(weights.ones.data());
   }
   const uint8_t padding = x_zero == nullptr ? 0 : *x_zero->data<uint8_t>();
-  const int32_t zero = x_.Number(x_zero, 0);
-  const int64_t positions = planes_.positions();
-  const int64_t panels = (positions + kPanelColumns - 1) / kPanelColumns;
+  const int64_t positions = planes_.positions(), columns = stretch_ * kPanelColumns;
+  const int64_t stretches = (positions + columns - 1) / columns;
   const int64_t rows = g.out_channels / g.groups + 4;
-  const int64_t grain = kWorkPerThread / (rows * kPanelColumns * (gemm_.depth() + 8)) + 1;
+  const int64_t grain = kWorkPerThread / (rows * columns * (gemm_.depth() + 8)) + 1;
   const int64_t image_bytes = g.in_channels * g.window.in_elements();
   auto* plane = At<uint8_t>(call.workspace, plane_);
   for (int64_t image = 0; image < g.batch; ++image) {
@@ -144,18 +154,21 @@ void IntegerConvolution::Run(const KernelCall& call, const Tensor& x, const Tens
           [&](int64_t begin, int64_t end) { planes_.Fill(from, begin, end, padding, plane); });
     }
     const uint8_t* base = planes_.as_it_is() ? from : plane;
-    const int64_t tasks = g.groups * panels;
+    const int64_t tasks = g.groups * stretches;
     const int64_t worth = (tasks - 1) / grain + 1, threads = std::min(slots_, worth);
     const int64_t items = ItemsFor(worth, threads);
     ParallelItems(items, threads, [&](int64_t item, int64_t slot) {
-      uint8_t* panel = At<uint8_t>(call.workspace, panel_) + slot * gemm_.panel_bytes();
+      uint8_t* panels = At<uint8_t>(call.workspace, panel_) + slot * stretch_ * gemm_.panel_bytes();
       for (int64_t task = tasks * item / items; task < tasks * (item + 1) / items; ++task) {
-        const int64_t group = task / panels, position = task % panels * kPanelColumns;
-        const int64_t n = std::min(kPanelColumns, positions - position);
+        const int64_t group = task / stretches, position = task % stretches * columns;
+        const int64_t n = std::min(columns, positions - position);
         const int64_t channel = group * (g.in_channels / g.groups);
-        gemm_.PackPanel(base + channel * planes_.channel_bytes() + position,
-                        planes_.offsets().data(), n, x_.flip(), panel);
-        RunPanel(weights, image, group, position, n, zero, panel, receive);
+        const uint8_t* first = base + channel * planes_.channel_bytes() + position;
+        for (int64_t at = 0; at < n; at += kPanelColumns) {
+          gemm_.PackPanel(first + at, planes_.offsets().data(), std::min(kPanelColumns, n - at),
+                          x_.flip(), panels + at / kPanelColumns * gemm_.panel_bytes());
+        }
+        RunPanels(weights, image, group, position, n, panels, receive);
       }
     });
   }

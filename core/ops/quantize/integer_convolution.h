@@ -4,6 +4,7 @@
 #ifndef ONWARD_CORE_OPS_QUANTIZE_INTEGER_CONVOLUTION_H_
 #define ONWARD_CORE_OPS_QUANTIZE_INTEGER_CONVOLUTION_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -31,8 +32,11 @@ struct Segment {
   int64_t room = 0;
 };
 
-// Receives the corrected sums of one channel: several segments of a panel, or one of any length.
-// Of each, whole panels can be read.
+// At most so many sums come in several segments.
+inline constexpr int64_t kMostPanels = 4, kMostColumns = kMostPanels * kPanelColumns;
+
+// Receives the corrected sums of one channel: several segments of a few panels, or one of any
+// length. Of each, whole panels can be read.
 using ReceiveSums = std::function<void(int64_t image, int64_t channel, const int32_t* sums,
                                        absl::Span<const Segment> segments)>;
 
@@ -49,7 +53,7 @@ class IntegerConvolution {
       plane_ = work_.Add(slots_ * depthwise_->group_bytes());
       return;
     }
-    panel_ = work_.Add(slots_ * gemm_.panel_bytes());
+    panel_ = work_.Add(slots_ * stretch_ * gemm_.panel_bytes());
     if (!planes_.as_it_is()) plane_ = work_.Add(planes_.bytes());
   }
 
@@ -75,8 +79,9 @@ class IntegerConvolution {
   struct Weights {
     const uint8_t* rows;
     const int32_t* sums;
-    std::vector<int32_t> zeros;  // of each row
-    std::vector<uint8_t> ones;   // empty where no zero point needs the columns' sums
+    std::vector<int32_t> zeros;   // of each row
+    std::vector<int32_t> starts;  // what x's zero point takes from every sum of a row
+    std::vector<uint8_t> ones;    // empty where no zero point needs the columns' sums
   };
 
   size_t row_bytes() const { return geometry_.out_channels * gemm_.row_bytes(); }
@@ -88,14 +93,19 @@ class IntegerConvolution {
   }
   void RunDepthwise(const KernelCall& call, const Tensor& x, const Tensor& w, const Tensor* x_zero,
                     const Tensor* w_zero, const ReceiveSums& receive) const;
-  void RunPanel(const Weights& weights, int64_t image, int64_t group, int64_t position, int64_t n,
-                int32_t x_zero, const uint8_t* panel, const ReceiveSums& receive) const;
+  // Panels for n positions, one after the other.
+  void RunPanels(const Weights& weights, int64_t image, int64_t group, int64_t position, int64_t n,
+                 const uint8_t* panels, const ReceiveSums& receive) const;
 
   ConvGeometry geometry_;
   BytePlanes planes_;
   ByteOperand x_, w_;
   std::optional<DepthwiseLayout> depthwise_;
   IntegerGemm gemm_;
+  // Panels that are multiplied one after the other before their sums are handed on: as many as
+  // stay in the first cache.
+  int64_t stretch_ =
+      std::clamp<int64_t>(16384 / static_cast<int64_t>(gemm_.panel_bytes() + 1), 1, kMostPanels);
   int64_t slots_ = Threads();
   WorkspacePlan work_;
   size_t panel_ = 0, plane_ = 0, rows_ = 0, row_sums_ = 0;

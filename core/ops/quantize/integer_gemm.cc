@@ -16,21 +16,29 @@ constexpr int64_t kGroup = 4;  // numbers of a column that stand together
 constexpr int64_t kPair = 2;   // the same in 16 bits
 constexpr int64_t kRowBlock16 = 3;
 
+// Rows of `depth` numbers, and where their sums begin and go.
+template <typename Number>
+struct RowBlock {
+  const Number* rows;
+  int64_t depth;
+  const int32_t* starts;
+  int32_t* tile;
+  int64_t stride;
+};
+
 template <int kRows, bool kRowsUnsigned>
-[[gnu::target("avx512f,avx512bw,avx512vnni")]] void MultiplyBytes(const uint8_t* rows,
-                                                                  int64_t stride,
-                                                                  const uint8_t* panel,
-                                                                  int32_t* tile) {
+[[gnu::target("avx512f,avx512bw,avx512vnni")]] void MultiplyBytes(const RowBlock<uint8_t>& block,
+                                                                  const uint8_t* panel) {
   __m512i sums[kRows][2];
 #pragma GCC unroll 12
-  for (int r = 0; r < kRows; ++r) sums[r][0] = sums[r][1] = _mm512_setzero_si512();
-  for (int64_t k = 0; k < stride; k += kGroup) {
+  for (int r = 0; r < kRows; ++r) sums[r][0] = sums[r][1] = _mm512_set1_epi32(block.starts[r]);
+  for (int64_t k = 0; k < block.depth; k += kGroup) {
     const __m512i left = _mm512_loadu_si512(panel + k * kPanelColumns);
     const __m512i right = _mm512_loadu_si512(panel + k * kPanelColumns + 64);
 #pragma GCC unroll 12
     for (int r = 0; r < kRows; ++r) {
       int32_t four;
-      std::memcpy(&four, rows + r * stride + k, sizeof(four));
+      std::memcpy(&four, block.rows + r * block.depth + k, sizeof(four));
       const __m512i row = _mm512_set1_epi32(four);
       if constexpr (kRowsUnsigned) {
         sums[r][0] = _mm512_dpbusd_epi32(sums[r][0], row, left);
@@ -43,24 +51,24 @@ template <int kRows, bool kRowsUnsigned>
   }
 #pragma GCC unroll 12
   for (int r = 0; r < kRows; ++r) {
-    _mm512_storeu_si512(tile + r * kPanelColumns, sums[r][0]);
-    _mm512_storeu_si512(tile + r * kPanelColumns + 16, sums[r][1]);
+    _mm512_storeu_si512(block.tile + r * block.stride, sums[r][0]);
+    _mm512_storeu_si512(block.tile + r * block.stride + 16, sums[r][1]);
   }
 }
 
 template <int kRows>
-void MultiplyShorts(const int16_t* rows, int64_t stride, const int16_t* panel, int32_t* tile) {
+void MultiplyShorts(const RowBlock<int16_t>& block, const int16_t* panel) {
   __m256i sums[kRows][4];
 #pragma GCC unroll 3
   for (int r = 0; r < kRows; ++r) {
-    for (int c = 0; c < 4; ++c) sums[r][c] = _mm256_setzero_si256();
+    for (int c = 0; c < 4; ++c) sums[r][c] = _mm256_set1_epi32(block.starts[r]);
   }
-  for (int64_t k = 0; k < stride; k += kPair) {
+  for (int64_t k = 0; k < block.depth; k += kPair) {
     __m256i row[kRows];
 #pragma GCC unroll 3
     for (int r = 0; r < kRows; ++r) {
       int32_t two;
-      std::memcpy(&two, rows + r * stride + k, sizeof(two));
+      std::memcpy(&two, block.rows + r * block.depth + k, sizeof(two));
       row[r] = _mm256_set1_epi32(two);
     }
 #pragma GCC unroll 4
@@ -75,12 +83,13 @@ void MultiplyShorts(const int16_t* rows, int64_t stride, const int16_t* panel, i
   }
   for (int r = 0; r < kRows; ++r) {
     for (int c = 0; c < 4; ++c) {
-      _mm256_storeu_si256(reinterpret_cast<__m256i*>(tile + r * kPanelColumns + 8 * c), sums[r][c]);
+      auto* to = reinterpret_cast<__m256i*>(block.tile + r * block.stride + 8 * c);
+      _mm256_storeu_si256(to, sums[r][c]);
     }
   }
 }
 
-using MultiplyBytesFunction = void (*)(const uint8_t*, int64_t, const uint8_t*, int32_t*);
+using MultiplyBytesFunction = void (*)(const RowBlock<uint8_t>&, const uint8_t*);
 
 template <bool kRowsUnsigned>
 MultiplyBytesFunction BytesFor(int64_t rows) {
@@ -190,21 +199,22 @@ void IntegerGemm::PackPanel(const uint8_t* base, const int64_t* offsets, int64_t
 }
 
 void IntegerGemm::Multiply(const void* rows, int64_t count, const void* panel,
-                           int32_t* tile) const {
+                           const int32_t* starts, int32_t* tile, int64_t stride) const {
   if (wide_) {
     const auto multiply = rows_unsigned_ ? BytesFor<true>(count) : BytesFor<false>(count);
-    multiply(static_cast<const uint8_t*>(rows), padded_, static_cast<const uint8_t*>(panel), tile);
+    multiply({static_cast<const uint8_t*>(rows), padded_, starts, tile, stride},
+             static_cast<const uint8_t*>(panel));
     return;
   }
   const auto* shorts = static_cast<const int16_t*>(rows);
   const auto* columns = static_cast<const int16_t*>(panel);
   for (int64_t r = 0; r < count; r += kRowBlock16) {
-    const int16_t* first = shorts + r * padded_;
-    int32_t* to = tile + r * kPanelColumns;
+    const RowBlock<int16_t> block = {shorts + r * padded_, padded_, starts + r, tile + r * stride,
+                                     stride};
     switch (std::min(kRowBlock16, count - r)) {
-      case 1: MultiplyShorts<1>(first, padded_, columns, to); break;
-      case 2: MultiplyShorts<2>(first, padded_, columns, to); break;
-      default: MultiplyShorts<3>(first, padded_, columns, to); break;
+      case 1: MultiplyShorts<1>(block, columns); break;
+      case 2: MultiplyShorts<2>(block, columns); break;
+      default: MultiplyShorts<3>(block, columns); break;
     }
   }
 }

@@ -14,6 +14,7 @@ namespace onward {
 
 inline constexpr int64_t kPanelColumns = 32;
 inline constexpr int64_t kMaxRowBlock = 12;
+inline constexpr int32_t kNoStarts[kMaxRowBlock] = {};
 
 class IntegerGemm {
  public:
@@ -35,9 +36,10 @@ class IntegerGemm {
   void PackPanel(const uint8_t* base, const int64_t* offsets, int64_t columns, uint8_t flip,
                  void* panel) const;
 
-  // tile[r * kPanelColumns + c] = sum over k of row r times column c, for at most kMaxRowBlock
+  // tile[r * stride + c] = starts[r] + sum over k of row r times column c, for at most kMaxRowBlock
   // rows.
-  void Multiply(const void* rows, int64_t count, const void* panel, int32_t* tile) const;
+  void Multiply(const void* rows, int64_t count, const void* panel, const int32_t* starts,
+                int32_t* tile, int64_t stride = kPanelColumns) const;
 
  private:
   int64_t depth_, padded_;

@@ -111,7 +111,7 @@ void Product::PackColumns(const Tensor& b, const PackedColumns& to) const {
       uint8_t* panel = to.panels + p * gemm_.panel_bytes();
       gemm_.PackPanel(from, offsets.data(), std::min(kPanelColumns, plan_.n - first), b_.flip(),
                       panel);
-      gemm_.Multiply(ones.data(), 1, panel, to.sums + p * kPanelColumns);
+      gemm_.Multiply(ones.data(), 1, panel, kNoStarts, to.sums + p * kPanelColumns);
     }
   });
 }
@@ -150,12 +150,18 @@ void Product::Run(const KernelCall& call, int a, int b, const Tensor* a_zero, co
         const int64_t count = std::min(kMaxRowBlock, last_row - r);
         const int64_t line = matrix_a * plan_.m + r;
         gemm_.Multiply(rows + line * gemm_.row_bytes(), count,
-                       columns.panels + packed * gemm_.panel_bytes(), tile);
+                       columns.panels + packed * gemm_.panel_bytes(), kNoStarts, tile);
         for (int64_t i = 0; i < count; ++i) {
           int32_t* sums = tile + i * kPanelColumns;
-          RemoveZeroPoints(sums, n, a_.Number(a_zero, EntryOf(line + i, a_zeros)),
-                           row_sums[line + i], zeros, columns.sums + packed * kPanelColumns,
-                           plan_.k, sums);
+          const int32_t zero = a_.Number(a_zero, EntryOf(line + i, a_zeros));
+          for (int64_t c = 0; c < n; ++c) {
+            sums[c] = static_cast<int32_t>(
+                static_cast<uint32_t>(sums[c]) +
+                static_cast<uint32_t>(OfColumnZero(zeros[c], zero, row_sums[line + i], plan_.k)));
+          }
+          if (zero != 0) {
+            RemoveRowZero(zero, columns.sums + packed * kPanelColumns, n, sums);
+          }
           receive(product, r + i, column, n, sums);
         }
       }

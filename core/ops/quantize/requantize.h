@@ -24,22 +24,20 @@ struct ByteOperand {
   }
 };
 
-// sum (a - za)(b - zb) = sum ab - za * sum b - zb * sum a + depth * za * zb, modulo 2^32, for
-// one row and n columns: `column_sums` may be null where za is 0.
-inline void RemoveZeroPoints(const int32_t* products, int64_t n, int32_t row_zero, int32_t row_sum,
-                             const int32_t* column_zeros, const int32_t* column_sums, int64_t depth,
-                             int32_t* out) {
-  const uint32_t of_zero = static_cast<uint32_t>(depth) * static_cast<uint32_t>(row_zero) -
-                           static_cast<uint32_t>(row_sum);
-  const auto za = static_cast<uint32_t>(row_zero);
+// sum (a - za)(b - zb) = sum ab + zb * (depth * za - sum a) - za * sum b, modulo 2^32, for a row
+// a and a column b. The middle term:
+inline int32_t OfColumnZero(int32_t column_zero, int32_t row_zero, int32_t row_sum, int64_t depth) {
+  return static_cast<int32_t>(static_cast<uint32_t>(column_zero) *
+                              (static_cast<uint32_t>(depth) * static_cast<uint32_t>(row_zero) -
+                               static_cast<uint32_t>(row_sum)));
+}
+
+// The last one, taken from the sums of n columns.
+inline void RemoveRowZero(int32_t row_zero, const int32_t* column_sums, int64_t n, int32_t* sums) {
   for (int64_t c = 0; c < n; ++c) {
-    out[c] = static_cast<int32_t>(static_cast<uint32_t>(products[c]) +
-                                  static_cast<uint32_t>(column_zeros[c]) * of_zero);
-  }
-  if (za == 0) return;
-  for (int64_t c = 0; c < n; ++c) {
-    out[c] = static_cast<int32_t>(static_cast<uint32_t>(out[c]) -
-                                  za * static_cast<uint32_t>(column_sums[c]));
+    sums[c] = static_cast<int32_t>(static_cast<uint32_t>(sums[c]) -
+                                   static_cast<uint32_t>(row_zero) *
+                                       static_cast<uint32_t>(column_sums[c]));
   }
 }
 
