@@ -170,6 +170,10 @@ void AddConvolutions(std::vector<OpCase>& cases) {
   both("dilations", s, w, s_zero, DType::kInt8, dilated);
   both("same", s, wu, s_zero, DType::kUint8, {{"auto_pad", "SAME_UPPER"}, {"strides", List{2, 2}}});
   both("points", x, Below({5, 4, 1, 1}, 128, DType::kInt8), x_zero, DType::kInt8, plain);
+  // Several stretches of panels, with gaps between the rows and without.
+  const Arg large = Below({2, 3, 20, 19}, 256, DType::kUint8);
+  both("large", large, Below({13, 3, 3, 3}, 128, DType::kInt8), x_zero, DType::kInt8, around);
+  both("large_points", large, Below({13, 3, 1, 1}, 128, DType::kInt8), x_zero, DType::kInt8, plain);
   both("depthwise", x, Below({4, 1, 3, 3}, 128, DType::kInt8), x_zero, DType::kInt8,
        {{"group", 4}, {"pads", List{1, 1, 1, 1}}});
   for (const int64_t stride : {1, 2}) {
