@@ -35,7 +35,7 @@ sanitize() {  # NAME...
   [ $# -gt 0 ] || targets=(all)
   export CCACHE_SLOPPINESS=pch_defines,time_macros
   configure tests/package/subproject build/sanitize -DONWARD_SOURCE="$PWD" -DONWARD_SANITIZE=ON -DONWARD_TESTS=ON \
-    -DONWARD_CUDA="${ONWARD_CUDA:-AUTO}" -DCMAKE_CXX_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_FLAGS="-O1 -g1 -fpch-preprocess"
+    -DONWARD_CUDA="${ONWARD_CUDA:-AUTO}" -DCMAKE_CXX_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_FLAGS="-O0 -g1 -fpch-preprocess"
   "$cmake" --build build/sanitize --target "${targets[@]}"
   echo "== testing under sanitizers"
   export ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 GOMP_SPINCOUNT=10000
