@@ -20,7 +20,7 @@
 #include "core/graph/infer.h"
 #include "core/graph/inline.h"
 #include "core/onnx_io/model.h"
-#include "trainer/report/jsonl.h"
+#include "trainer/report/log/jsonl.h"
 #include "trainer/run/class_labels.h"
 #include "trainer/run/options.h"
 #include "training_info/author.h"

@@ -11,9 +11,9 @@
 #include "cli/commands.h"
 #include "core/base/atomic_file.h"
 #include "core/base/status.h"
-#include "trainer/report/jsonl.h"
-#include "trainer/report/run_log.h"
-#include "trainer/report/run_record.h"
+#include "trainer/report/log/jsonl.h"
+#include "trainer/report/log/run_log.h"
+#include "trainer/report/page/run_record.h"
 
 namespace onward {
 namespace {

@@ -19,10 +19,10 @@
 #include "cli/trainable.h"
 #include "core/base/atomic_file.h"
 #include "core/base/status.h"
-#include "trainer/report/jsonl.h"
 #include "trainer/report/listeners.h"
-#include "trainer/report/part_figures.h"
-#include "trainer/report/statement.h"
+#include "trainer/report/log/jsonl.h"
+#include "trainer/report/numbers/part_figures.h"
+#include "trainer/report/terminal/statement.h"
 #include "trainer/run/fingerprint.h"
 #include "trainer/run/loop.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer/report/report.h"
+#include "trainer/report/page/report.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,11 +12,11 @@
 #include "data/sha256.h"
 #include "tests/support/paths.h"
 #include "tests/support/scratch.h"
-#include "trainer/report/confusion_chart.h"
-#include "trainer/report/html.h"
-#include "trainer/report/report_chart.h"
-#include "trainer/report/report_script.h"
-#include "trainer/report/report_sections.h"
+#include "trainer/report/page/confusion_chart.h"
+#include "trainer/report/page/html.h"
+#include "trainer/report/page/report_chart.h"
+#include "trainer/report/page/report_script.h"
+#include "trainer/report/page/report_sections.h"
 
 namespace onward {
 namespace {

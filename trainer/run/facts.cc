@@ -11,7 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "core/base/parallel.h"
 #include "core/base/status.h"
-#include "trainer/report/html.h"
+#include "trainer/report/page/html.h"
 #include "trainer/run/class_labels.h"
 
 namespace onward {

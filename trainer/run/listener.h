@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "trainer/report/report.h"
+#include "trainer/report/page/report.h"
 #include "trainer/run/evaluate.h"
 
 namespace onward {

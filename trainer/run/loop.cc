@@ -6,9 +6,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/status.h"
-#include "trainer/report/augmentation_grid.h"
-#include "trainer/report/progress.h"
-#include "trainer/report/statement.h"
+#include "trainer/report/page/augmentation_grid.h"
+#include "trainer/report/terminal/progress.h"
+#include "trainer/report/terminal/statement.h"
 #include "trainer/run/checkpoints.h"
 #include "trainer/run/data_check.h"
 #include "trainer/run/details.h"
