@@ -30,8 +30,9 @@ const std::vector<Definition>& Definitions() {
        "The training accuracy is smoothed the same way.",
        HasSteps},
       {"Evaluation loss",
-       "the mean over the evaluation data, batches weighted by their examples, in inference mode; "
-       "with several losses the sum with their weights.",
+       "the mean over the evaluation data in inference mode: a loss over classes over the labels "
+       "that count (padding and ignore_index do not, weight= tells how much), others over the "
+       "examples; with several losses the sum with their weights.",
        HasEvals},
       {"Before training",
        "the same evaluation of the model as it was given, before the first step.", HasBaseline},
@@ -42,7 +43,9 @@ const std::vector<Definition>& Definitions() {
        "the evaluation that is best by --metric (the loss unless said otherwise); the earliest of "
        "equal ones; the one before training does not take part.",
        HasEvals},
-      {"Accuracy", "the share of answers whose most probable class is the label.", HasClasses},
+      {"Accuracy",
+       "the share of answers whose most probable class is the label, of the labels that count.",
+       HasClasses},
       {"Precision", "of the answers that are this class, the share that is right.", HasClasses},
       {"Recall", "of the examples of this class, the share that is recognised.", HasClasses},
       {"F1",
@@ -54,8 +57,8 @@ const std::vector<Definition>& Definitions() {
        "their bin.",
        [](const ReportData& d) { return d.calibration.has_value(); }},
       {"Perplexity",
-       "e to the power of the evaluation loss, where that is a cross entropy over "
-       "the positions of sequences.",
+       "e to the power of the mean of -log p over all labels that count, where the loss is a plain "
+       "cross entropy over the positions of sequences.",
        [](const ReportData& d) { return d.perplexity; }},
       {"RMSE", "the square root of the mean of (predicted - actual)^2, in the units of the data.",
        HasNumbers},
