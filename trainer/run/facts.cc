@@ -154,6 +154,7 @@ absl::Status GatherFacts(TrainingModel* model, const TrainOptions& options,
   f.model = model->model().path();
   f.output = options.output;
   f.command = options.command;
+  f.told = options.told;
   f.resumed = options.resumed;
   f.steps_per_epoch = p.source->batches_per_epoch();
   f.total_steps = PlannedSteps(options, p.data->size());

@@ -86,6 +86,14 @@ class LogFile : public RunListener {
     return file_->Append(w.Field("wrong", e.wrong_total).Field("examples", e.examples).EndObject());
   }
 
+  void OnNote(const ReportNote& note) override {
+    // The next line tells of a file that cannot be written.
+    if (!file_.has_value() || !WriteFacts().ok()) return;
+    JsonWriter w;
+    w.BeginObject().Field("step", note.step).Field(note.warning ? "warning" : "note", note.text);
+    file_->Append(w.EndObject()).IgnoreError();
+  }
+
   void OnNorms(const ReportNorms& norms) override {
     JsonWriter w;
     w.BeginObject().Field("step", norms.step).Key("norms").BeginArray();
@@ -98,9 +106,11 @@ class LogFile : public RunListener {
   }
 
   absl::Status OnEnd(const EndEvent& end) override {
-    // A run that did not get as far as a step has nothing to tell.
-    if (!file_.has_value() || facts_.has_value()) return absl::OkStatus();
     const TrainResult& r = end.result;
+    const bool failed = !end.status.ok() && !r.interrupted;
+    // A run that did not get as far as a step has nothing to tell, but why.
+    if (!file_.has_value() || (facts_.has_value() && !failed)) return absl::OkStatus();
+    ONWARD_RETURN_IF_ERROR(WriteFacts());
     JsonWriter w;
     w.BeginObject().Field("step", r.steps).Key("end").BeginObject();
     w.Field("seconds", r.seconds).Field("examples_per_second", r.samples_per_second);
@@ -108,7 +118,7 @@ class LogFile : public RunListener {
     if (!r.stopped.empty()) w.Field("stopped", r.stopped);
     if (r.skipped > 0) w.Field("skipped", r.skipped);
     if (r.skipped_steps.has_value()) w.Field("skipped_steps", *r.skipped_steps);
-    if (!end.status.ok() && !r.interrupted) w.Field("error", end.status.message());
+    if (failed) w.Field("error", end.status.message());
     w.Key("operators").BeginArray();
     for (const OperatorTime& t : r.operators) {
       w.BeginObject().Field("op", t.op).Field("ms", t.milliseconds).Field("calls", t.calls);
@@ -132,7 +142,15 @@ class LogFile : public RunListener {
     w.Key("classes").Values(facts.class_names).Key("settings").BeginArray();
     for (const ReportSetting& s : facts.settings)
       w.BeginArray().Value(s.name).Value(s.value).EndArray();
-    return file_->Append(w.EndArray().EndObject().EndObject());
+    w.EndArray();
+    std::vector<std::string> notes, warnings;
+    for (const ReportNote& told : facts.told) {
+      (told.warning ? warnings : notes).push_back(told.text);
+    }
+    notes.insert(notes.end(), facts.notes.begin(), facts.notes.end());
+    warnings.insert(warnings.end(), facts.warnings.begin(), facts.warnings.end());
+    w.Key("notes").Values(notes).Key("warnings").Values(warnings);
+    return file_->Append(w.EndObject().EndObject());
   }
 
   std::string path_;

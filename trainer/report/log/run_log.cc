@@ -60,6 +60,8 @@ RunFacts FactsOf(const Json& line, const std::string& path) {
   const auto metric = std::find(metrics.begin(), metrics.end(), TextAt(*run, "metric"));
   if (metric != metrics.end()) facts.metric = static_cast<Metric>(metric - metrics.begin());
   for (const Json& name : ItemsAt(*run, "classes")) facts.class_names.push_back(name.text());
+  for (const Json& note : ItemsAt(*run, "notes")) facts.notes.push_back(note.text());
+  for (const Json& text : ItemsAt(*run, "warnings")) facts.warnings.push_back(text.text());
   for (const Json& pair : ItemsAt(*run, "settings")) {
     const std::vector<Json>& words = pair.items();
     if (words.size() == 2) facts.settings.push_back({words[0].text(), words[1].text()});
@@ -174,6 +176,10 @@ class Replay {
     }
     if (line.Find("end") != nullptr) return End(line);
     if (line.Find("norms") != nullptr) listener_->OnNorms(NormsOf(line));
+    for (const char* kind : {"note", "warning"}) {
+      if (line.Find(kind) == nullptr) continue;
+      listener_->OnNote({TextAt(line, kind), kind[0] == 'w', IntAt(line, "step")});
+    }
     if (line.Find("eval_loss") != nullptr) return Evaluated(line);
     return line.Find("loss") != nullptr ? listener_->OnStep(StepOf(line)) : absl::OkStatus();
   }

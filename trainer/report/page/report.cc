@@ -62,17 +62,29 @@ std::string CommandHtml(const std::string& command) {
                                         EscapeHtml(command), "</pre></div>");
 }
 
+std::string NotesHtml(const std::vector<ReportNote>& notes, bool warnings) {
+  std::string items;
+  for (const ReportNote& note : notes) {
+    if (note.warning == warnings) absl::StrAppend(&items, "<li>", EscapeHtml(note.text), "</li>\n");
+  }
+  if (items.empty()) return "";
+  return absl::StrCat("<div class=\"card", warnings ? " warned" : "", "\"><ul>", items,
+                      "</ul></div>");
+}
+
 std::string RenderReport(const ReportData& data) {
   const std::string body = absl::StrCat(
       data.early.empty() ? ""
                          : absl::StrCat("<p class=\"early\">", EscapeHtml(data.early), "</p>\n"),
-      FiguresHtml(data.figures), HtmlSection("Training", CurvesHtml(data)),
-      HtmlSection("Classes", ClassesHtml(data)), HtmlSection("Calibration", CalibrationHtml(data)),
+      FiguresHtml(data.figures), HtmlSection("Warnings", NotesHtml(data.notes, true)),
+      HtmlSection("Training", CurvesHtml(data)), HtmlSection("Classes", ClassesHtml(data)),
+      HtmlSection("Calibration", CalibrationHtml(data)),
       HtmlSection("Predictions", PredictedHtml(data)),
       HtmlSection("Wrong answers", WrongHtml(data)),
       HtmlSection("Augmentation", AugmentationHtml(data)), HtmlSection("Layers", NormsHtml(data)),
       HtmlSection("Command", CommandHtml(data.command)),
       HtmlSection("Settings", PairsHtml(data.settings)),
+      HtmlSection("Notes", NotesHtml(data.notes, false)),
       HtmlSection("Time and memory", absl::StrCat(PairsHtml(data.timing), OperatorsHtml(data))),
       HtmlSection("Files", FilesHtml(data.files)),
       HtmlSection("What to type next", CommandsHtml(data.next)),

@@ -49,6 +49,13 @@ struct ReportSetting {
   std::string name, value;
 };
 
+// What the user was told of the run, in a sentence.
+struct ReportNote {
+  std::string text;
+  bool warning = false;  // to be looked at
+  int64_t step = 0;      // after which it was said
+};
+
 struct ReportFile {
   std::string role, path, sha256;
   int64_t bytes = -1;  // below 0: not shown
@@ -90,6 +97,7 @@ struct ReportData {
   bool running = false;  // the page will be written again
   std::string early;     // why the run ended before its last step; "": it did not
   std::vector<ReportFigure> figures;
+  std::vector<ReportNote> notes;
   std::string command;  // that began the run
   std::vector<ReportSetting> settings;
 

@@ -30,9 +30,9 @@ class Report : public RunRecord {
 
   absl::Status OnEnd(const EndEvent& end) override {
     ONWARD_RETURN_IF_ERROR(RunRecord::OnEnd(end));
-    // Without a file of the run there is nothing to report, but a page that was there to be
-    // watched must not say that it goes on.
-    if (!end.result.saved && !written_) return absl::OkStatus();
+    // A run that was stopped before its first step has nothing to show, but a page that was there
+    // to be watched must not say that it goes on.
+    if (output_.empty() || !(end.result.saved || written_ || failed())) return absl::OkStatus();
     ReportData data = Data();
     if (end.result.saved) AddFiles(&data);
     return WriteFileAtomically(path_, RenderReport(data));
@@ -58,7 +58,7 @@ class Report : public RunRecord {
          absl::StrCat("onward train ", output_, " --resume --data SPEC --steps N -o ", output_)}};
   }
 
-  std::string path_, output_;
+  std::string path_, output_;  // output_: from the start on
   bool watch_, written_ = false;
 };
 

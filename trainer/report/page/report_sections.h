@@ -20,6 +20,8 @@ std::string FiguresHtml(const std::vector<ReportFigure>& figures);
 std::string PairsHtml(const std::vector<ReportSetting>& pairs);
 std::string CommandHtml(const std::string& command);
 
+// Of what was said the warnings, or the rest.
+std::string NotesHtml(const std::vector<ReportNote>& notes, bool warnings);
 std::string CurvesHtml(const ReportData& data);
 std::string ClassesHtml(const ReportData& data);
 std::string CalibrationHtml(const ReportData& data);

@@ -32,7 +32,9 @@ void RunRecord::ForgetAfter(int64_t step) {
 absl::Status RunRecord::OnStart(const RunFacts& facts) {
   // A log holds a run and those that resumed it, each of which begins where the file was saved.
   ForgetAfter(facts.first_step);
+  std::erase_if(said_, [&](const ReportNote& note) { return note.step > facts.first_step; });
   facts_ = facts;
+  error_.clear();
   step_ = facts.first_step;
   ended_ = false;
   data_.title = facts.output;
@@ -84,7 +86,8 @@ absl::Status RunRecord::OnEnd(const EndEvent& end) {
 
 std::string RunRecord::WhyEarly() const {
   if (!ended_) return "";
-  const std::string at = absl::StrCat(" at step ", WithCommas(step_));
+  const std::string at = step_ == facts_.first_step ? " before the first step was done"
+                                                    : absl::StrCat(" at step ", WithCommas(step_));
   if (!error_.empty()) return absl::StrCat("Failed", at, ": ", error_);
   if (!result_.stopped.empty()) return absl::StrCat("Stopped", at, ": ", result_.stopped);
   return result_.interrupted ? absl::StrCat("Interrupted", at) : "";
@@ -186,6 +189,13 @@ void RunRecord::AddTiming(ReportData* data) const {
   }
 }
 
+void RunRecord::AddNotes(ReportData* data) const {
+  data->notes = facts_.told;
+  for (const std::string& note : facts_.notes) data->notes.push_back({note});
+  for (const std::string& text : facts_.warnings) data->notes.push_back({text, true});
+  data->notes.insert(data->notes.end(), said_.begin(), said_.end());
+}
+
 ReportData RunRecord::Data() const {
   ReportData data = data_;
   data.running = !ended_;
@@ -197,6 +207,7 @@ ReportData RunRecord::Data() const {
                                                     : ", ended early");
   AddFigures(&data);
   AddTiming(&data);
+  AddNotes(&data);
   data.operators = result_.operators;
   if (!last_.has_value()) return data;
   data.confusion = last_->confusion;

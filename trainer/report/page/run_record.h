@@ -17,11 +17,13 @@ class RunRecord : public RunListener {
   absl::Status OnStep(const StepEvent& step) override;
   absl::Status OnEvaluation(const EvaluationEvent& event) override;
   void OnNorms(const ReportNorms& norms) override { data_.norms.push_back(norms); }
+  void OnNote(const ReportNote& note) override { said_.push_back(note); }
   absl::Status OnEnd(const EndEvent& end) override;
 
   // As far as the run has come.
   ReportData Data() const;
   bool ended() const { return ended_; }
+  bool failed() const { return !error_.empty(); }
 
  private:
   void ForgetAfter(int64_t step);
@@ -32,9 +34,11 @@ class RunRecord : public RunListener {
   void AddSkipped(ReportData* data) const;
   void AddFigures(ReportData* data) const;
   void AddTiming(ReportData* data) const;
+  void AddNotes(ReportData* data) const;
 
   RunFacts facts_;
   ReportData data_;
+  std::vector<ReportNote> said_;  // since the run began
   std::optional<Evaluation> last_, baseline_, averages_;
   int64_t step_ = 0;
   double seconds_ = 0;

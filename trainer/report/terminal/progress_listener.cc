@@ -17,9 +17,9 @@ class ShownProgress : public RunListener {
     options.total_steps = facts.total_steps;
     options.style = style_;
     progress_ = std::make_unique<Progress>(std::move(options));
-    for (const std::string& line : StatementLines(facts)) OnNote(line);
-    for (const std::string& note : facts.notes) OnNote(absl::StrCat("note: ", note));
-    for (const std::string& text : facts.warnings) OnNote(absl::StrCat("warning: ", text));
+    for (const std::string& line : StatementLines(facts)) Say(line);
+    for (const std::string& note : facts.notes) OnNote({note});
+    for (const std::string& text : facts.warnings) OnNote({text, true});
     return absl::OkStatus();
   }
 
@@ -35,17 +35,17 @@ class ShownProgress : public RunListener {
                              : event.epoch > 0 ? absl::StrCat("epoch ", event.epoch)
                                                : absl::StrCat("step ", event.step);
     const std::string training = event.baseline ? "" : TrainingFigures(loss_, accuracy_);
-    OnNote(absl::StrCat(when, ": ", training.empty() ? "" : absl::StrCat(training, "; "),
-                        "evaluation ", ShortFigures(event.evaluation),
-                        event.averages.has_value()
-                            ? absl::StrCat("; averages: ", ShortFigures(*event.averages))
-                            : ""));
+    Say(absl::StrCat(when, ": ", training.empty() ? "" : absl::StrCat(training, "; "),
+                     "evaluation ", ShortFigures(event.evaluation),
+                     event.averages.has_value()
+                         ? absl::StrCat("; averages: ", ShortFigures(*event.averages))
+                         : ""));
     return absl::OkStatus();
   }
 
-  void OnNote(const std::string& note) override {
-    if (progress_ != nullptr) progress_->Say(note);
-  }
+  void OnNote(const ReportNote& note) override { Say(NoteLine(note)); }
+
+  void OnPace(int64_t steps, double step_seconds) override { Say(TimeLine(steps, step_seconds)); }
 
   absl::Status OnEnd(const EndEvent&) override {
     if (progress_ != nullptr) progress_->Finish();
@@ -53,6 +53,10 @@ class ShownProgress : public RunListener {
   }
 
  private:
+  void Say(const std::string& line) {
+    if (progress_ != nullptr) progress_->Say(line);
+  }
+
   ProgressStyle style_;
   double loss_ = kNotMeasured, accuracy_ = kNotMeasured;  // smoothed
   std::unique_ptr<Progress> progress_;                    // null before the start

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "trainer/report/log/jsonl.h"
 #include "trainer/report/terminal/progress.h"
@@ -20,6 +21,10 @@ std::vector<std::string> StatementLines(const RunFacts& facts) {
     lines.push_back(TimeLine(facts.total_steps - facts.first_step, facts.step_seconds));
   }
   return lines;
+}
+
+std::string NoteLine(const ReportNote& note) {
+  return absl::StrCat(note.warning ? "warning: " : "note: ", note.text);
 }
 
 std::string TimeLine(int64_t steps, double step_seconds) {

@@ -13,6 +13,9 @@ namespace onward {
 // A line for each setting, and one for the time where it is known.
 std::vector<std::string> StatementLines(const RunFacts& facts);
 
+// "note: ..." or "warning: ...".
+std::string NoteLine(const ReportNote& note);
+
 // "time        about 1:02:03 (12.3 ms a step, evaluations apart)".
 std::string TimeLine(int64_t steps, double step_seconds);
 
