@@ -85,7 +85,7 @@ std::string ClassesHtml(const ReportData& data) {
       "<div class=\"fits\">", RenderConfusion(m, names),
       "<p class=\"note\">Colour is the share of the row: right answers in one colour, mistakes in "
       "the other.</p></div>");
-  if (m.classes() > kMostCountedClasses / 2) {
+  if (m.classes() > kMostClassesBeside) {
     return absl::StrCat("<div class=\"card\">", drawing, "</div><div class=\"card\">", tables,
                         "</div>");
   }

@@ -13,6 +13,8 @@ namespace {
 
 constexpr size_t kLongestName = 18;  // in bytes; longer ones are cut
 constexpr double kLetter = 7.2;      // its width
+constexpr double kRowsMargin = 24;   // beside the names of rows
+constexpr double kBorder = 2;
 
 std::string Shorten(const std::string& text, size_t most) {
   if (text.size() <= most) return text;
@@ -54,6 +56,15 @@ struct MatrixLayout {
   bool numbers, upright;   // counts in squares; column names stand on end
 };
 
+// The smallest and the largest square: for counts beside the tables, counts alone, no counts.
+double CellOf(int64_t classes, double rows) {
+  const bool beside = classes <= kMostClassesBeside, counted = classes <= kMostCountedClasses;
+  const double least = beside ? 26 : counted ? 24 : 12;
+  const double most = beside ? 46 : counted ? 30 : 15;
+  const double width = (beside ? kBesideWidth : kAloneWidth) - rows - kBorder;
+  return std::clamp(std::floor(width / static_cast<double>(classes)), least, most);
+}
+
 MatrixLayout LayoutOf(int64_t classes, const std::vector<std::string>& names) {
   size_t longest = 1;
   for (const std::string& name : names) {
@@ -61,8 +72,8 @@ MatrixLayout LayoutOf(int64_t classes, const std::vector<std::string>& names) {
   }
   MatrixLayout layout;
   layout.numbers = classes <= kMostCountedClasses;
-  layout.cell = classes <= 12 ? 46 : layout.numbers ? 30 : classes <= 50 ? 15 : 13;
   layout.text = kLetter * static_cast<double>(longest) + 10;
+  layout.cell = CellOf(classes, layout.text + kRowsMargin);
   layout.upright = longest > (layout.numbers ? 4 : 1);
   layout.top = 20 + (layout.upright ? layout.text : 20);
   return layout;
@@ -71,7 +82,7 @@ MatrixLayout LayoutOf(int64_t classes, const std::vector<std::string>& names) {
 // What stays in sight when the matrix is scrolled.
 std::string DrawRowNames(const std::vector<std::string>& names, const MatrixLayout& layout,
                          double height) {
-  const double width = layout.text + 24;
+  const double width = layout.text + kRowsMargin;
   std::string out = absl::StrFormat(
       "<svg class=\"rows\" style=\"width:%.0fpx;height:%.0fpx\" viewBox=\"0 0 %.0f %.0f\" "
       "aria-hidden=\"true\"><text class=\"tick\" text-anchor=\"middle\" "
@@ -104,7 +115,7 @@ std::string RenderConfusion(const ConfusionMatrix& matrix, const std::vector<std
   const int64_t n = matrix.classes();
   const MatrixLayout layout = LayoutOf(n, names);
   const double side = layout.cell * static_cast<double>(n);
-  const double width = side + 2, height = layout.top + side + 2;
+  const double width = side + kBorder, height = layout.top + side + kBorder;
   std::string out = absl::StrFormat(
       "<div class=\"matrix\" tabindex=\"0\">%s<svg class=\"confusion\" "
       "style=\"width:%.0fpx;height:%.0fpx\" viewBox=\"0 0 %.0f %.0f\" role=\"img\" "

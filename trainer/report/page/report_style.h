@@ -10,9 +10,9 @@ inline constexpr char kReportStyle[] = R"css(
 :root { color-scheme: light dark;
   --page: #f6f7f9; --card: #ffffff; --ink: #1b2330; --soft: #5d6878; --rule: #e1e5eb;
   --grid: #edf0f4;
-  --train: #2563c9; --eval: #d9691a; --rate: #2b8a5b; --hit: #2563c9; --miss: #d9540b;
+  --train: #2563c9; --eval: #b9560f; --rate: #277f53; --hit: #2563c9; --miss: #c24a08;
   --well: #f0f2f6;
-  --run0: #2563c9; --run1: #d9691a; --run2: #2b8a5b; --run3: #a33fb5;
+  --run0: #2563c9; --run1: #b9560f; --run2: #277f53; --run3: #a33fb5;
   --run4: #b3261e; --run5: #7a6a00; --run6: #0f7f8f; --run7: #6b4fd0; }
 @media (prefers-color-scheme: dark) { :root {
   --page: #12161c; --card: #1a2029; --ink: #e4e9f0; --soft: #98a4b5; --rule: #2c3541;
@@ -24,9 +24,9 @@ inline constexpr char kReportStyle[] = R"css(
 @media print { :root { color-scheme: light;
   --page: #ffffff; --card: #ffffff; --ink: #000000; --soft: #444c58; --rule: #c9ced6;
   --grid: #e4e7ec;
-  --train: #1f56b3; --eval: #c05410; --rate: #1f7048; --hit: #2563c9; --miss: #d9540b;
+  --train: #1f56b3; --eval: #b9560f; --rate: #1f7048; --hit: #2563c9; --miss: #c24a08;
   --well: #f2f3f5;
-  --run0: #2563c9; --run1: #d9691a; --run2: #2b8a5b; --run3: #a33fb5;
+  --run0: #2563c9; --run1: #b9560f; --run2: #277f53; --run3: #a33fb5;
   --run4: #b3261e; --run5: #7a6a00; --run6: #0f7f8f; --run7: #6b4fd0; } }
 * { box-sizing: border-box; }
 body { margin: 0; background: var(--page); color: var(--ink);
@@ -41,6 +41,8 @@ h3 small { font-weight: 400; font-size: 13px; color: var(--soft); margin-left: 8
 .early { margin: 16px 0 0; padding: 10px 14px; background: var(--card);
   border: 1px solid var(--rule); border-left: 4px solid var(--miss); border-radius: 6px;
   overflow-wrap: anywhere; }
+.card.warned { border-left: 4px solid var(--miss); } ul { margin: 0; padding-left: 18px;
+  overflow-wrap: anywhere; } li + li { margin-top: 4px; }
 .subtitle { color: var(--soft); margin: 6px 0 0; overflow-wrap: anywhere; }
 .card, .chart, .figure { background: var(--card); border: 1px solid var(--rule);
   border-radius: 10px; }
@@ -57,7 +59,8 @@ h3 small { font-weight: 400; font-size: 13px; color: var(--soft); margin-left: 8
 .chart > svg { touch-action: pan-y; cursor: crosshair; }
 .chart figcaption { display: flex; flex-wrap: wrap; gap: 4px 20px; align-items: baseline;
   justify-content: space-between; margin-bottom: 6px; }
-.pair { display: grid; grid-template-columns: repeat(auto-fit, minmax(380px, 1fr)); gap: 14px; }
+.pair { display: grid; grid-template-columns: repeat(auto-fit, minmax(380px, 1fr)); gap: 14px;
+  align-items: start; }
 .legend { display: flex; flex-wrap: wrap; gap: 2px 16px; color: var(--soft); font-size: 13px; }
 .key { display: inline-block; width: 18px; height: 3px; border-radius: 2px; margin-right: 6px;
   vertical-align: middle; }
@@ -110,8 +113,8 @@ svg .end.train { fill: var(--train); } svg .end.eval { fill: var(--eval); } svg 
 .note { color: var(--soft); font-size: 13px; margin: 8px 0 4px; }
 .split { display: grid; grid-template-columns: minmax(0, 1.25fr) minmax(300px, 1fr); gap: 28px;
   align-items: start; }
-@media (max-width: 860px) { .split { grid-template-columns: minmax(0, 1fr); } .pair {
-  grid-template-columns: minmax(0, 1fr); } }
+@media (max-width: 1100px) { .split { grid-template-columns: minmax(0, 1fr); } }
+@media (max-width: 860px) { .pair { grid-template-columns: minmax(0, 1fr); } }
 .field { fill: var(--well); } .hit { fill: var(--hit); } .miss { fill: var(--miss); }
 .single { max-width: 680px; }
 .matrix { display: flex; overflow-x: auto; padding-bottom: 6px; }
