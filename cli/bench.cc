@@ -14,8 +14,8 @@
 #include "cli/random_feeds.h"
 #include "core/base/parallel.h"
 #include "core/base/status.h"
-#include "trainer/report/jsonl.h"
-#include "trainer/report/profile.h"
+#include "trainer/report/log/jsonl.h"
+#include "trainer/report/numbers/profile.h"
 #include "training_info/lower.h"
 #include "training_info/step.h"
 

@@ -8,7 +8,7 @@
 #include "cli/write_checked.h"
 #include "core/base/status.h"
 #include "core/onnx_io/model.h"
-#include "trainer/report/jsonl.h"
+#include "trainer/report/log/jsonl.h"
 #include "training_info/export_repaired.h"
 #include "training_info/validate.h"
 

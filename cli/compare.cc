@@ -14,7 +14,7 @@
 #include "cli/tensor_args.h"
 #include "core/base/status.h"
 #include "core/runtime/session.h"
-#include "trainer/report/jsonl.h"
+#include "trainer/report/log/jsonl.h"
 #include "training_info/lower.h"
 
 namespace onward {

@@ -17,7 +17,7 @@
 #include "cli/trainable.h"
 #include "core/base/status.h"
 #include "trainer/doctor/checks.h"
-#include "trainer/report/jsonl.h"
+#include "trainer/report/log/jsonl.h"
 #include "training_info/weights/choice.h"
 
 namespace onward {

@@ -20,7 +20,7 @@
 #include "core/graph/infer.h"
 #include "core/graph/inline.h"
 #include "core/onnx_io/model.h"
-#include "trainer/report/jsonl.h"
+#include "trainer/report/log/jsonl.h"
 #include "trainer/run/class_labels.h"
 #include "trainer/run/options.h"
 #include "training_info/author.h"
@@ -35,6 +35,7 @@ namespace {
 
 // No sum of sizes is larger: it is shown as such.
 constexpr int64_t kMostBytes = std::numeric_limits<int64_t>::max();
+constexpr size_t kShown = 4;  // names of constants that are left for one reason
 
 struct Facts {
   TrainingSpec spec;
@@ -192,12 +193,38 @@ void PrintTraining(const Model& model, const TrainingSpec& spec) {
     std::cout << "steps done: " << steps << "\n";
 }
 
-void PrintDecisions(const Facts& f, bool trains) {
+void PrintDecision(const Facts& f, const WeightDecision& d) {
+  const ValueType* type = f.graph.TypeOf(d.name);
+  std::cout << "  " << d.name << ": " << (type == nullptr ? "float" : type->ToString()) << ", "
+            << d.reason << "\n";
+}
+
+void PrintTrained(const Facts& f) {
   for (const WeightDecision& d : f.decisions) {
-    if (d.trains != trains) continue;
-    const ValueType* type = f.graph.TypeOf(d.name);
-    std::cout << "  " << d.name << ": " << (type == nullptr ? "float" : type->ToString()) << ", "
-              << d.reason << "\n";
+    if (d.trains) PrintDecision(f, d);
+  }
+}
+
+// What is left for one reason, in one line.
+void PrintLeft(const Facts& f) {
+  std::vector<std::pair<std::string, std::vector<const WeightDecision*>>> by_reason;
+  for (const WeightDecision& d : f.decisions) {
+    if (d.trains) continue;
+    const auto it = std::find_if(by_reason.begin(), by_reason.end(),
+                                 [&](const auto& group) { return group.first == d.reason; });
+    auto& group = it == by_reason.end()
+                      ? by_reason.emplace_back(d.reason, std::vector<const WeightDecision*>{})
+                      : *it;
+    group.second.push_back(&d);
+  }
+  for (const auto& [reason, left] : by_reason) {
+    if (left.size() == 1) {
+      PrintDecision(f, *left[0]);
+      continue;
+    }
+    std::vector<std::string> names;
+    for (const WeightDecision* d : left) names.push_back(d->name);
+    std::cout << absl::StrFormat("  %d x %s: %s\n", left.size(), reason, Listed(names, kShown));
   }
 }
 
@@ -213,11 +240,11 @@ void PrintText(const Model& model, const Facts& f) {
   PrintTraining(model, f.spec);
   PrintAdapterFacts(f.adapters);
   std::cout << "would train: " << f.trainable.size() << " initializers\n";
-  PrintDecisions(f, true);
+  PrintTrained(f);
   if (f.decisions.size() > f.trainable.size()) {
     std::cout << "would leave: " << f.decisions.size() - f.trainable.size()
               << " (--train '*' --train NAME takes one of these, too)\n";
-    PrintDecisions(f, false);
+    PrintLeft(f);
   }
   PrintKernelFacts(f.run);
   if (!f.gradients.xs.empty()) {

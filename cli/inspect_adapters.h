@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "trainer/report/jsonl.h"
+#include "trainer/report/log/jsonl.h"
 #include "training_info/adapters/adapter.h"
 #include "training_info/spec.h"
 

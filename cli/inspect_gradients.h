@@ -10,7 +10,7 @@
 #include "core/graph/graph.h"
 #include "core/runtime/compile/unknown_operators.h"
 #include "environment/environment.h"
-#include "trainer/report/jsonl.h"
+#include "trainer/report/log/jsonl.h"
 
 namespace onward {
 

@@ -9,7 +9,7 @@
 #include "cli/compute_flags.h"
 #include "cli/write_checked.h"
 #include "core/base/status.h"
-#include "trainer/report/jsonl.h"
+#include "trainer/report/log/jsonl.h"
 #include "trainer/run/class_labels.h"
 
 namespace onward {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // onward new: a model for data.
+#include <filesystem>
 #include <iostream>
 
 #include "absl/strings/str_cat.h"
@@ -20,7 +21,16 @@ absl::StatusOr<MadeSpec> SpecOf(const Args& args) {
       absl::StrCat("unknown kind of model '", word, "'; known are ", MadeModels()));
 }
 
-absl::Status CheckNewFlags(const Args& args) { return SpecOf(args).status(); }
+absl::Status CheckNewFlags(const Args& args) {
+  ONWARD_RETURN_IF_ERROR(SpecOf(args).status());
+  const std::string output = args.String("output");
+  std::error_code error;
+  if (args.Has("overwrite") || !std::filesystem::is_regular_file(output, error)) {
+    return absl::OkStatus();
+  }
+  return absl::AlreadyExistsError(
+      absl::StrCat("'", output, "' exists already: --overwrite replaces it, another -o keeps it"));
+}
 
 absl::StatusOr<int> RunNew(const Args& args, const Environment& environment) {
   ONWARD_ASSIGN_OR_RETURN(const MadeSpec spec, SpecOf(args));
@@ -51,7 +61,7 @@ Command NewCommand() {
                      .Short('o')
                      .Names(FlagNames::kResult)
                      .Required(),
-                 OverwriteFlag(), ExternalDataFlag(),
+                 Flag::Switch("overwrite", "replace OUT where it exists"), ExternalDataFlag(),
                  Flag::Count("seed", "S", "of its weights", 0).Default("0")},
        .example = "onward new mlp:64,64 --data 'csv:table.csv?label=price' -o model.onnx",
        .check = CheckNewFlags},

@@ -10,7 +10,7 @@
 #include "cli/commands.h"
 #include "cli/compute_flags.h"
 #include "environment/operator_table.h"
-#include "trainer/report/jsonl.h"
+#include "trainer/report/log/jsonl.h"
 
 namespace onward {
 namespace {

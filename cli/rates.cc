@@ -7,8 +7,8 @@
 #include "absl/strings/str_format.h"
 #include "core/base/atomic_file.h"
 #include "core/base/status.h"
-#include "trainer/report/jsonl.h"
-#include "trainer/report/report.h"
+#include "trainer/report/log/jsonl.h"
+#include "trainer/report/page/report.h"
 
 namespace onward {
 namespace {

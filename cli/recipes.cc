@@ -8,7 +8,7 @@
 #include "losses/loss.h"
 #include "optimizers/optimizer.h"
 #include "optimizers/schedule.h"
-#include "trainer/report/jsonl.h"
+#include "trainer/report/log/jsonl.h"
 #include "training_info/initializers/initializer.h"
 
 namespace onward {

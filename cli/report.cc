@@ -11,9 +11,9 @@
 #include "cli/commands.h"
 #include "core/base/atomic_file.h"
 #include "core/base/status.h"
-#include "trainer/report/jsonl.h"
-#include "trainer/report/run_log.h"
-#include "trainer/report/run_record.h"
+#include "trainer/report/log/jsonl.h"
+#include "trainer/report/log/run_log.h"
+#include "trainer/report/page/run_record.h"
 
 namespace onward {
 namespace {
@@ -70,6 +70,7 @@ absl::Status WatchLogs(const std::vector<std::string>& logs, const std::string& 
 void PrintRuns(const std::vector<ReportData>& runs) {
   for (const ReportData& run : runs) {
     std::cout << run.title << ": " << run.subtitle << "\n";
+    if (!run.early.empty()) std::cout << "  " << run.early << "\n";
     for (const ReportFigure& f : run.figures) {
       std::cout << absl::StrFormat("  %-16s %s%s\n", f.label, f.value,
                                    f.note.empty() ? "" : absl::StrCat(" (", f.note, ")"));
@@ -85,6 +86,7 @@ void PrintRunsJson(const std::vector<ReportData>& runs) {
     JsonWriter w;
     w.BeginObject().Field("title", run.title).Field("command", run.command);
     w.Field("running", run.running).Field("steps", run.steps.size());
+    if (!run.early.empty()) w.Field("ended_early", run.early);
     w.Key("figures").BeginObject();
     for (const ReportFigure& f : run.figures) w.Field(f.label, f.value);
     for (const ReportSetting& t : run.timing) w.Field(t.name, t.value);

@@ -12,7 +12,7 @@
 #include "cli/tensor_args.h"
 #include "cli/write_checked.h"
 #include "core/base/status.h"
-#include "trainer/report/jsonl.h"
+#include "trainer/report/log/jsonl.h"
 #include "training_info/lower.h"
 #include "training_info/step.h"
 

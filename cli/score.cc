@@ -17,7 +17,7 @@
 #include "core/onnx_io/model.h"
 #include "core/onnx_io/value_file.h"
 #include "core/runtime/session.h"
-#include "trainer/report/jsonl.h"
+#include "trainer/report/log/jsonl.h"
 #include "training_info/lower.h"
 
 namespace onward {

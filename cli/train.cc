@@ -19,10 +19,10 @@
 #include "cli/trainable.h"
 #include "core/base/atomic_file.h"
 #include "core/base/status.h"
-#include "trainer/report/jsonl.h"
 #include "trainer/report/listeners.h"
-#include "trainer/report/part_figures.h"
-#include "trainer/report/statement.h"
+#include "trainer/report/log/jsonl.h"
+#include "trainer/report/numbers/part_figures.h"
+#include "trainer/report/terminal/statement.h"
 #include "trainer/run/fingerprint.h"
 #include "trainer/run/loop.h"
 
@@ -88,16 +88,19 @@ void AddListeners(const Args& args, Listeners* listeners) {
   if (!tensorboard.empty()) listeners->Add(TensorBoardListener(tensorboard));
 }
 
-// A resumed run belongs to the model it began with; OUT itself is none to compare with.
-void WarnOfOtherModel(const Args& args, const Model& output) {
+// A resumed run belongs to the model it began with; OUT itself is none to compare with. What to
+// warn of; "": nothing.
+std::string OtherModel(const Args& args, const Model& output) {
   const std::string stored = output.Metadata(kMetaModelPrint), model = args.Argument("MODEL");
   std::error_code error;
-  if (stored.empty() || std::filesystem::equivalent(model, args.String("output"), error)) return;
+  if (stored.empty() || std::filesystem::equivalent(model, args.String("output"), error)) {
+    return "";
+  }
   const auto read = ReadModel(model);
   const auto print = read.ok() ? ModelFingerprint(*read) : read.status();
-  if (!print.ok() || *print == stored) return;
-  std::cerr << "warning: '" << model << "' is not the model that '" << args.String("output")
-            << "' began with; the run goes on from '" << args.String("output") << "'\n";
+  if (!print.ok() || *print == stored) return "";
+  return absl::StrCat("'", model, "' is not the model that '", args.String("output"),
+                      "' began with; the run goes on from '", args.String("output"), "'");
 }
 
 void PrintFacts(const Args& args, const RunFacts& facts) {
@@ -130,12 +133,14 @@ absl::StatusOr<int> RunTrain(const Args& args, const Environment& environment) {
     options.epochs = made->epochs;
     options.batch = made->batch;
   }
-  if (resume && !quiet) WarnOfOtherModel(args, model);
+  const std::string other = resume ? OtherModel(args, model) : "";
   std::vector<std::string> notes;
   ONWARD_ASSIGN_OR_RETURN(
       model, TrainableModel(args, *data, made, std::move(model), environment, &options, &notes));
-  for (const std::string& note : notes) {
-    if (!quiet) std::cerr << "note: " << note << "\n";
+  if (!other.empty()) options.told.push_back({other, true});
+  for (std::string& note : notes) options.told.push_back({std::move(note)});
+  for (const ReportNote& told : options.told) {
+    if (!quiet) std::cerr << NoteLine(told) << "\n";
   }
   if (args.Has("find-lr")) ONWARD_RETURN_IF_ERROR(PrepareForSearch(environment, &model));
   ONWARD_ASSIGN_OR_RETURN(std::unique_ptr<TrainingModel> training,

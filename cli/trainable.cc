@@ -8,7 +8,7 @@
 #include "cli/author_flags.h"
 #include "cli/open_data.h"
 #include "core/base/status.h"
-#include "trainer/report/jsonl.h"
+#include "trainer/report/log/jsonl.h"
 #include "trainer/run/class_labels.h"
 #include "trainer/run/judging.h"
 #include "training_info/rate.h"

@@ -253,6 +253,11 @@ class Author {
     labels.insert(labels.end(), options_.more_labels.begin(), options_.more_labels.end());
     ONWARD_ASSIGN_OR_RETURN(WrittenLoss written,
                             WriteLosses(losses_, forward.outputs, labels, environment_, work));
+    if (labels.size() > std::max<size_t>(1, written.labels.size())) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("label '", labels.back(), "' has no loss: the losses take ",
+                       written.labels.size(), " labels, ", labels.size(), " are named"));
+    }
     loss_ = written.losses.sum;
     labels_ = std::move(written.labels);
     written_losses_ = std::move(written.losses);

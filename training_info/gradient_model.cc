@@ -126,16 +126,16 @@ Graph TrainingPart(Graph combined, const Graph& inference, const std::vector<std
 // the loss, that graph up to there.
 absl::StatusOr<Graph> GraphWith(const Model& model, const GradientRequest& request) {
   ONWARD_ASSIGN_OR_RETURN(Graph inference, InferenceGraph(model));
-  const std::vector<std::string> unknown = UnknownNames(inference, request);
+  std::vector<std::string> unknown = UnknownNames(inference, request);
   if (unknown.empty()) return inference;
   std::vector<std::string> outputs;
   if (model.has_training()) {
     ONWARD_ASSIGN_OR_RETURN(const TrainingSpec spec, ImportTraining(model, ImportMode::kBoth));
     for (size_t k = 0; k < spec.entries.size(); ++k) {
       ONWARD_ASSIGN_OR_RETURN(Graph combined, Combine(spec, static_cast<int>(k)));
-      if (UnknownNames(combined, request).empty()) {
-        return TrainingPart(std::move(combined), inference, request.ys);
-      }
+      const std::vector<std::string> left = UnknownNames(combined, request);
+      if (left.empty()) return TrainingPart(std::move(combined), inference, request.ys);
+      if (left.size() < unknown.size()) unknown = left;
       for (const NamedType& out : spec.entries[k].algorithm.outputs) outputs.push_back(out.name);
     }
   }

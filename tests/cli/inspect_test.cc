@@ -134,6 +134,28 @@ TEST(Inspect, CountsNodesThatAreAlike) {
   EXPECT_THAT(r.output, Not(HasSubstr("one.Riddle at node 'q7'")));
 }
 
+// So are constants that are left for one reason.
+TEST(Inspect, CountsConstantsThatAreAlike) {
+  std::string nodes, constants, last = "x";
+  for (int k = 0; k < 9; ++k) {
+    const std::string n = std::to_string(k);
+    constants += ", float c" + n + " = {2}";
+    nodes += " h" + n + " = Mul(" + last + ", c" + n + ")";
+    last = "h" + n;
+  }
+  const std::string path = TemporaryFolder() + "/m.onnx";
+  ASSERT_TRUE(WriteModel(TextModel("g (float[N, 2] x) => (float[N, 2] y) <float[2, 2] w = {1, 2, "
+                                   "3, 4}" +
+                                   constants + "> {" + nodes + " y = MatMul(" + last + ", w) }"),
+                         path)
+                  .ok());
+  const CommandResult r = RunOnward(BuiltProgram(), "inspect " + path);
+  EXPECT_EQ(r.exit_code, 0) << r.errors;
+  EXPECT_THAT(r.output, HasSubstr("  9 x a single number in Mul: c0, c1, c2, c3 and 5 more\n"));
+  EXPECT_THAT(r.output, HasSubstr("would train: 1 initializers\n  w: float[2, 2]"));
+  EXPECT_THAT(r.output, Not(HasSubstr("c7")));
+}
+
 TEST(Inspect, JsonTellsTheRecipe) {
   const std::string folder = TemporaryFolder();
   ASSERT_TRUE(WriteModel(TextModel("g (float[N, 2] x) => (float[N, 1] y) <float[2, 1] w = {1, 2}> "

@@ -3,9 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <filesystem>
 
 #include "core/onnx_io/model.h"
+#include "data/arrays/npy.h"
 #include "tests/support/classified.h"
 #include "tests/support/command.h"
 #include "tests/support/paths.h"
@@ -19,6 +22,11 @@ using ::testing::AllOf;
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
+
+// A page of a run, and the same page from its log: but for files, which logs do not know.
+std::string UpToFiles(const std::string& page) {
+  return page.substr(0, std::min(page.find("<section><h2>Files"), page.find("<section><h2>What")));
+}
 
 class ReportTest : public testing::Test {
  protected:
@@ -66,9 +74,52 @@ TEST_F(ReportTest, ThePageHoldsTheWholeRun) {
   // The same from the log, but for the files.
   const CommandResult again = Onward("report " + Path("log.jsonl") + " -o " + Path("again.html"));
   ASSERT_EQ(again.exit_code, 0) << again.errors;
-  const std::string read = scratch_.Read("again.html"), files = "<section><h2>Files</h2>";
-  EXPECT_EQ(read.substr(0, read.find("<section><h2>What the")), page.substr(0, page.find(files)));
-  EXPECT_THAT(read, Not(HasSubstr(files)));
+  const std::string read = scratch_.Read("again.html");
+  EXPECT_EQ(UpToFiles(read), UpToFiles(page));
+  EXPECT_THAT(read, Not(HasSubstr("<h2>Files</h2>")));
+}
+
+TEST_F(ReportTest, ARunThatFailsInItsFirstStepSaysWhy) {
+  scratch_.Write("d.csv", "x0,x1,x2,label\n1e20,2,1,ape\n2,1e20,1,bee\n1,2,3,cow\n");
+  const CommandResult r = Train(
+      "--quiet --optimizer sgd:lr=1e30 --report " + Path("r.html") + " --log " + Path("log.jsonl"),
+      "out.onnx");
+  ASSERT_EQ(r.exit_code, 2) << r.errors;
+  EXPECT_FALSE(std::filesystem::exists(Path("out.onnx")));
+  const std::string page = scratch_.Read("r.html");
+  EXPECT_THAT(page, AllOf(HasSubstr("Failed before the first step was done: "),
+                          HasSubstr("is not finite"), HasSubstr("<h2>Settings</h2>"),
+                          HasSubstr("sgd:lr=1e30"), Not(HasSubstr("<h2>Files</h2>"))));
+  const CommandResult again = Onward("report " + Path("log.jsonl") + " -o " + Path("again.html"));
+  ASSERT_EQ(again.exit_code, 0) << again.errors;
+  EXPECT_THAT(again.output, HasSubstr("\n  Failed before the first step was done: "));
+  EXPECT_EQ(UpToFiles(scratch_.Read("again.html")), UpToFiles(page));
+}
+
+TEST_F(ReportTest, ThePageSaysWhatTheUserWasTold) {
+  Tensor x = Tensor::Zeros(DType::kFloat, {4, 3});
+  x.data<float>()[7] = std::nanf("");
+  ASSERT_TRUE(WriteNpy(Path("x.npy"), x).ok());
+  ASSERT_TRUE(WriteNpy(Path("y.npy"), Int64s({0, 1, 2, 0})).ok());
+  const CommandResult r =
+      Onward("train " + Path("m.onnx") + " --data npy:" + Path("x.npy") + "," + Path("y.npy") +
+             " --batch 1 --on-nan skip --no-shuffle --report " + Path("r.html") + " --log " +
+             Path("log.jsonl") + " -o " + Path("out.onnx"));
+  ASSERT_EQ(r.exit_code, 0) << r.errors;
+  const std::string page = scratch_.Read("r.html");
+  const auto section = [&](const std::string& title) {
+    const size_t at = page.find("<section><h2>" + title + "</h2>");
+    return at == std::string::npos ? "" : page.substr(at, page.find("</section>", at) - at);
+  };
+  // Before the run, at its start, in its course.
+  EXPECT_THAT(section("Notes"), HasSubstr("trains 1 of 1 float constants"));
+  EXPECT_THAT(section("Warnings"),
+              AllOf(HasSubstr("of example 2 of "), HasSubstr("<li>skipped: ")));
+  for (const char* text : {"note: trains 1 of 1", "warning: skipped: "}) {
+    EXPECT_THAT(r.errors, HasSubstr(text));
+  }
+  ASSERT_EQ(Onward("report " + Path("log.jsonl") + " -o " + Path("again.html")).exit_code, 0);
+  EXPECT_EQ(UpToFiles(scratch_.Read("again.html")), UpToFiles(page));
 }
 
 TEST_F(ReportTest, LookingChangesNothing) {
@@ -100,6 +151,19 @@ TEST_F(ReportTest, RunsStandBesideEachOther) {
               AllOf(HasSubstr("2 runs"), HasSubstr("line run1"), HasSubstr("--seed 3")));
   const CommandResult json = Onward("report --json " + Path("a.jsonl") + " " + Path("b.jsonl"));
   EXPECT_THAT(json.output, AllOf(HasSubstr("\"running\":false"), HasSubstr("\"Accuracy\":\"")));
+}
+
+// A run that is killed has a page only where it was to be watched.
+TEST_F(ReportTest, TheWatchedPageIsThereWhileTheRunGoesOn) {
+  for (const bool watch : {false, true}) {
+    RunOnward("timeout -s KILL 5 " + BuiltProgram(),
+              "train " + Path("m.onnx") + " --overwrite --quiet --data " + data_ + " --eval " +
+                  data_ + " --epochs 100000000 --report " + Path("r.html") +
+                  (watch ? " --watch" : "") + " -o " + Path("o.onnx"));
+    ASSERT_EQ(std::filesystem::exists(Path("r.html")), watch);
+  }
+  EXPECT_THAT(scratch_.Read("r.html"),
+              AllOf(HasSubstr("http-equiv=\"refresh\""), HasSubstr(", running</p>")));
 }
 
 // A page that is watched ends as one that is not loaded again.

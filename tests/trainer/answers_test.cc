@@ -5,9 +5,9 @@
 
 #include <cmath>
 
-#include "trainer/report/calibration.h"
-#include "trainer/report/metrics.h"
-#include "trainer/report/value_pairs.h"
+#include "trainer/report/numbers/calibration.h"
+#include "trainer/report/numbers/metrics.h"
+#include "trainer/report/numbers/value_pairs.h"
 
 namespace onward {
 namespace {

@@ -9,7 +9,7 @@
 #include "data/pictures/picture.h"
 #include "tests/support/scratch.h"
 #include "tests/support/text_model.h"
-#include "trainer/report/jsonl.h"
+#include "trainer/report/log/jsonl.h"
 #include "training_info/export.h"
 
 namespace onward {

@@ -88,10 +88,12 @@ class DetailsTest : public ::testing::Test {
     ASSERT_TRUE(result.ok()) << result.status();
   }
   absl::StatusOr<Evaluation> Evaluate(const std::string& model, const Tensor& x, const Tensor& y,
-                                      int wrong_examples) {
+                                      int wrong_examples, int64_t batch = 2,
+                                      const std::vector<std::string>& losses = {}) {
     EvaluateOptions options;
     options.wrong_examples = wrong_examples;
-    options.batch = 2;
+    options.batch = batch;
+    for (const std::string& loss : losses) options.terms.push_back(ParseLossTerm(loss).value());
     auto graph = RunnableGraph(TextModel(model), DefaultEnvironment());
     if (!graph.ok()) return graph.status();
     auto evaluator =
@@ -186,6 +188,47 @@ TEST_F(DetailsTest, SequencesHaveAPerplexity) {
   ASSERT_TRUE(e.ok()) << e.status();
   EXPECT_NEAR(e->perplexity, 3, 1e-5) << "three classes, none more probable than another";
   EXPECT_NEAR(e->perplexity, std::exp(e->loss), 1e-9);
+}
+
+// Of 12 labels 7 count, all but one of them in the first batch of two, none in the last. The score
+// of class 1 is the position: -log p = log(1 + e^x) - label * x.
+TEST_F(DetailsTest, LabelsThatCountWeighTheSameInEveryBatch) {
+  constexpr int64_t kNo = -100;
+  const Tensor y = Tensor::FromValues<int64_t>({6, 3}, {0, 1, 1, 1, 0, 0,            //
+                                                        kNo, 1, kNo, kNo, kNo, kNo,  //
+                                                        kNo, kNo, kNo, kNo, kNo, kNo});
+  Tensor x = Tensor::Zeros(DType::kFloat, {6, 3, 2});
+  double sum = 0, weighted = 0, weights = 0;
+  int counted = 0;
+  for (int i = 0; i < 18; ++i) {
+    const double score = 0.25 * i - 1;
+    x.data<float>()[2 * i + 1] = static_cast<float>(score);
+    const int64_t label = y.data<int64_t>()[i];
+    if (label == kNo) continue;
+    const double cost = std::log1p(std::exp(score)) - static_cast<double>(label) * score;
+    const double weight = label == 0 ? 0.5 : 3;
+    sum += cost;
+    weighted += weight * cost;
+    weights += weight;
+    ++counted;
+  }
+  const std::string model = "g (float[N, 3, 2] x) => (float[N, 3, 2] y) { y = Identity(x) }";
+  const std::string loss = "cross_entropy:axis=-1,ignore_index=-100";
+  for (const int64_t batch : {1, 2, 6}) {
+    SCOPED_TRACE(batch);
+    const auto plain = Evaluate(model, x, y, 0, batch, {loss});
+    ASSERT_TRUE(plain.ok()) << plain.status();
+    EXPECT_NEAR(plain->loss, sum / counted, 1e-6);
+    EXPECT_NEAR(plain->perplexity, std::exp(sum / counted), 1e-5);
+    EXPECT_EQ(plain->judged, counted);
+    const auto half = Evaluate(model, x, y, 0, batch, {"0.5*" + loss});
+    ASSERT_TRUE(half.ok()) << half.status();
+    EXPECT_NEAR(half->loss, 0.5 * sum / counted, 1e-6);
+    EXPECT_NEAR(half->perplexity, std::exp(sum / counted), 1e-5);
+    const auto by_class = Evaluate(model, x, y, 0, batch, {loss + ",weight=0.5/3"});
+    ASSERT_TRUE(by_class.ok()) << by_class.status();
+    EXPECT_NEAR(by_class->loss, weighted / weights, 1e-6);
+  }
 }
 
 TEST_F(DetailsTest, NumbersHavePairsAndAShareOfWhatIsExplained) {

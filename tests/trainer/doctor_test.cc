@@ -5,16 +5,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <cmath>
-#include <cstring>
-#include <functional>
-#include <limits>
-
 #include "absl/strings/str_cat.h"
-#include "environment/environment.h"
-#include "tests/support/text_model.h"
-#include "training_info/author.h"
+#include "tests/trainer/doctor_cases.h"
+#include "trainer/doctor/checks.h"
 
 namespace onward {
 namespace {
@@ -23,144 +16,6 @@ using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-
-constexpr int64_t kExamples = 64;
-constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
-
-// Examples in memory; labels are classes where `y` is int64.
-class Examples : public Dataset {
- public:
-  Examples(Tensor x, Tensor y) : x_(std::move(x)), y_(std::move(y)) {}
-
-  int64_t size() const override { return x_.shape()[0]; }
-  std::vector<FieldInfo> fields() const override {
-    return {{"x", DType::kFloat, OfOne(x_), false}, {"y", y_.dtype(), OfOne(y_), true}};
-  }
-  absl::Status Fill(absl::Span<const int64_t> indices, std::vector<Tensor>* batch) const override {
-    batch->clear();
-    for (const Tensor* all : {&x_, &y_}) {
-      const Shape one = OfOne(*all);
-      Tensor part(all->dtype(), BatchShape(static_cast<int64_t>(indices.size()), one));
-      const size_t bytes = TensorBytes(all->dtype(), one);
-      for (size_t i = 0; i < indices.size(); ++i) {
-        std::memcpy(part.data<char>() + i * bytes, all->data<char>() + indices[i] * bytes, bytes);
-      }
-      batch->push_back(std::move(part));
-    }
-    return absl::OkStatus();
-  }
-  int64_t classes() const override {
-    if (y_.dtype() != DType::kInt64) return 0;
-    const auto labels = y_.values<int64_t>();
-    return 1 + *std::max_element(labels.begin(), labels.end());
-  }
-  std::vector<std::string> class_names() const override { return {}; }
-  Tensor class_labels() const override { return y_.dtype() == DType::kInt64 ? y_ : Tensor(); }
-
- private:
-  static Shape OfOne(const Tensor& all) { return Shape(all.shape().dims().subspan(1)); }
-  Tensor x_, y_;
-};
-
-using Number = std::function<double(int64_t example, int64_t column)>;
-
-Tensor Filled(int64_t columns, const Number& number) {
-  Tensor t(DType::kFloat, {kExamples, columns});
-  for (int64_t i = 0; i < t.elements(); ++i) {
-    t.data<float>()[i] = static_cast<float>(number(i / columns, i % columns));
-  }
-  return t;
-}
-
-// Of class i % 3, whose column stands out.
-double Telling(int64_t i, int64_t c) {
-  return c == i % 3 ? 1.5 + 0.01 * static_cast<double>(i % 7)
-                    : 0.1 * static_cast<double>((i + c) % 3);
-}
-
-Tensor Labels(const std::function<int64_t(int64_t)>& label) {
-  Tensor t(DType::kInt64, {kExamples});
-  for (int64_t i = 0; i < kExamples; ++i) t.data<int64_t>()[i] = label(i);
-  return t;
-}
-int64_t Thirds(int64_t i) { return i % 3; }
-
-// A net with one hidden layer; biases decide which units speak.
-std::string Net(const std::string& biases = "0.1, 0.1, 0.1, 0.1",
-                const std::string& before = "f = Identity(x)",
-                const std::string& after = "y = Identity(z)") {
-  return absl::StrCat(
-      "g (float[N, 3] x) => (float[N, 3] y) <float[3, 4] w1 = {0.5, -0.4, 0.3, 0.2, -0.3, 0.6, "
-      "0.2, 0.4, 0.2, 0.3, -0.5, 0.5}, float[4] b1 = {",
-      biases,
-      "}, float[4, 3] w2 = {0.4, -0.2, 0.1, -0.3, 0.5, 0.2, 0.1, 0.2, -0.4, 0.3, -0.1, 0.2}, "
-      "float scale = {0.003921569}> { ",
-      before, " a = MatMul(f, w1) s = Add(a, b1) [hidden] h = Relu(s) z = MatMul(h, w2) ", after,
-      " }");
-}
-
-// Two numbers from -1 to 1, and what is to be learned of them.
-double Small(int64_t i, int64_t c) {
-  return c == 0 ? static_cast<double>(i * 7 % 11 - 5) / 5 : static_cast<double>(i * 3 % 13 - 6) / 6;
-}
-double Sum(int64_t i, int64_t) { return 2 * Small(i, 0) - Small(i, 1); }
-
-constexpr char kLinear[] =
-    "g (float[N, 2] x) => (float[N, 1] y) <float[2, 1] w = {0, 0}> { y = MatMul(x, w) }";
-
-struct Case {
-  std::string name;
-  std::string model;
-  std::string loss = "cross_entropy";
-  std::string optimizer = "adamw:lr=0.05";
-  Number x = Telling;
-  std::function<int64_t(int64_t)> label = Thirds;  // of classes, or
-  Number number = nullptr;                         // of regression
-  int64_t columns = 3;
-  // A finding that there has to be: its id, and words of its place or its help.
-  std::string id = "";
-  std::string words = "";
-};
-
-Case Regression(std::string name, std::string optimizer, std::string id = "",
-                std::string words = "") {
-  return {.name = std::move(name),
-          .model = kLinear,
-          .loss = "mse",
-          .optimizer = std::move(optimizer),
-          .x = Small,
-          .number = Sum,
-          .columns = 2,
-          .id = std::move(id),
-          .words = std::move(words)};
-}
-
-absl::StatusOr<DoctorReport> Examined(const Case& c) {
-  AuthorOptions author;
-  author.loss = ParseLoss(c.loss).value();
-  author.optimizer = ParseOptimizer(c.optimizer).value();
-  auto made = MakeTrainable(TextModel(c.model), author, DefaultEnvironment());
-  if (!made.ok()) return made.status();
-  DoctorOptions options;
-  options.run.batch = 32;
-  auto data = std::make_shared<Examples>(Filled(c.columns, c.x),
-                                         c.number ? Filled(1, c.number) : Labels(c.label));
-  return Diagnose(std::move(made->model), data, options, DefaultEnvironment());
-}
-
-std::vector<std::string> Ids(const DoctorReport& report) {
-  std::vector<std::string> ids;
-  for (const DoctorFinding& f : report.findings) ids.push_back(f.id);
-  return ids;
-}
-
-std::string Text(const DoctorReport& report) {
-  std::string text;
-  for (const DoctorFinding& f : report.findings) {
-    absl::StrAppend(&text, f.id, " | ", f.place, " | ", f.what, " | ", f.help, "\n");
-  }
-  return text;
-}
 
 class Healthy : public testing::TestWithParam<Case> {};
 
@@ -179,6 +34,9 @@ std::vector<Case> HealthyCases() {
           {.name = "ScalesItself",
            .model = Net("0.1, 0.1, 0.1, 0.1", "f = Mul(x, scale)"),
            .x = [](int64_t i, int64_t c) { return 120 * Telling(i, c); }},
+          // What is left of the layer learns.
+          {.name = "HalfDead", .model = Net("0.1, -100, 0.1, -100")},
+          {.name = "MostlyDead", .model = Wide(10, 8)},
           // As the border of a picture is, where it is flat.
           {.name = "QuietColumn",
            .model = Net(),
@@ -296,43 +154,47 @@ std::vector<Case> LabelCases() {
 }
 
 std::vector<Case> ModelCases() {
-  return {{.name = "HalfDead",
-           .model = Net("0.1, -100, 0.1, -100"),
-           .id = "dead-units",
-           .words = "node 'hidden' (Relu) | 2 of 4 units are zero for every example"},
-          {.name = "AllDead",
-           .model = Net("-100, -100, -100, -100"),
-           .id = "no-gradient",
-           .words = "2 of 3 trained weights"},
-          {.name = "AllDeadIsConstant",
-           .model = Net("-100, -100, -100, -100"),
-           .id = "constant-output",
-           .words = "output 'y' | it is the same for all 32 examples"},
-          {.name = "Vanishing",
-           .model = DeepSigmoids(),
-           .optimizer = "sgd:lr=0.01",
-           .id = "vanishing-gradients",
-           .words = "weight 'w0'"},
-          {.name = "Exploding",
-           .model = "g (float[N, 2] x) => (float[N, 1] y) <float[2, 2] u = {90, 10, 20, 80}, "
-                    "float[2, 2] v = {70, 10, 30, 60}, float[2, 1] w = {90, 80}> { a = MatMul(x, "
-                    "u) b = MatMul(a, v) y = MatMul(b, w) }",
-           .loss = "mse",
-           .optimizer = "sgd:lr=0.1",
-           .x = Small,
-           .number = Sum,
-           .columns = 2,
-           .id = "exploding-gradients",
-           .words = "--clip-norm 1"},
-          {.name = "ProbabilitiesAsLogits",
-           .model = Net("0.1, 0.1, 0.1, 0.1", "f = Identity(x)", "y = Softmax(z)"),
-           .id = "probabilities-as-logits",
-           .words = "output 'y' | its scores are probabilities already"},
-          {.name = "LogitsAsProbabilities",
-           .model = Net(),
-           .loss = "cross_entropy:logits=probabilities",
-           .id = "logits-as-probabilities",
-           .words = "--loss cross_entropy:logits=logits"}};
+  return {
+      {.name = "HalfDeadAndStuck",
+       .model = Net("0.1, -100, 0.1, -100"),
+       .x = [](int64_t i, int64_t c) { return static_cast<double>((i * 7 + c * 5) % 11) / 10; },
+       .label = [](int64_t i) { return (i * i / 5 + i / 7) % 3; },
+       .id = "dead-units",
+       .words = "node 'hidden' (Relu) | 2 of 4 units are zero for every example of 2 batches"},
+      {.name = "AllButOneDead", .model = Wide(10, 9), .id = "dead-units", .words = "9 of 10 units"},
+      {.name = "AllDead",
+       .model = Net("-100, -100, -100, -100"),
+       .id = "no-gradient",
+       .words = "2 of 3 trained weights"},
+      {.name = "AllDeadIsConstant",
+       .model = Net("-100, -100, -100, -100"),
+       .id = "constant-output",
+       .words = "output 'y' | it is the same for all 32 examples"},
+      {.name = "Vanishing",
+       .model = DeepSigmoids(),
+       .optimizer = "sgd:lr=0.01",
+       .id = "vanishing-gradients",
+       .words = "weight 'w0'"},
+      {.name = "Exploding",
+       .model = "g (float[N, 2] x) => (float[N, 1] y) <float[2, 2] u = {90, 10, 20, 80}, "
+                "float[2, 2] v = {70, 10, 30, 60}, float[2, 1] w = {90, 80}> { a = MatMul(x, "
+                "u) b = MatMul(a, v) y = MatMul(b, w) }",
+       .loss = "mse",
+       .optimizer = "sgd:lr=0.1",
+       .x = Small,
+       .number = Sum,
+       .columns = 2,
+       .id = "exploding-gradients",
+       .words = "--clip-norm 1"},
+      {.name = "ProbabilitiesAsLogits",
+       .model = Net("0.1, 0.1, 0.1, 0.1", "f = Identity(x)", "y = Softmax(z)"),
+       .id = "probabilities-as-logits",
+       .words = "output 'y' | its scores are probabilities already"},
+      {.name = "LogitsAsProbabilities",
+       .model = Net(),
+       .loss = "cross_entropy:logits=probabilities",
+       .id = "logits-as-probabilities",
+       .words = "--loss cross_entropy:logits=logits"}};
 }
 
 std::vector<Case> LearningCases() {
@@ -363,6 +225,23 @@ TEST(Doctor, LabelsThatCannotBeFedEndTheExamination) {
   EXPECT_THAT(Ids(*report), ElementsAre("label-range"));
   EXPECT_THAT(report->not_examined, HasSubstr("--head"));
   EXPECT_THAT(report->trials, IsEmpty());
+}
+
+// Units that the steps wake were not dead.
+TEST(Doctor, CountsUnitsThatStayDead) {
+  const auto found = [](std::vector<double> before, std::vector<double> after, bool learned) {
+    Probe first, then;
+    first.units = {{.node = "r", .largest = std::move(before)}};
+    then.units = {{.node = "r", .largest = std::move(after)}};
+    const DoctorFindings findings = UnitFindings(first, then, learned);
+    return findings.empty() ? 0 : findings[0].number;
+  };
+  EXPECT_EQ(found({0, 0, 1, 1}, {0, 0, 1, 1}, false), 0.5);
+  EXPECT_EQ(found({0, 0, 1, 1}, {0, 0, 1, 1}, true), 0);
+  EXPECT_EQ(found({0, 0, 1, 1}, {0, 2, 1, 1}, false), 0) << "one of them woke";
+  EXPECT_EQ(found({0, 0, 1, 1}, {0, 0, 0, 0}, false), 0.5) << "died of the steps alone";
+  EXPECT_EQ(found({0, 0, 0, 0}, {0, 0, 0, 0}, true), 1);
+  EXPECT_EQ(found({0, 0, 0, 0}, {}, false), 1) << "where there were no steps";
 }
 
 // A file whose training counts steps and leaves every weight as it is.

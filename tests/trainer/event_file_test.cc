@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Event files, byte by byte. That TensorBoard reads them is tested in
 // tests/cli/tensorboard_test.cc.
-#include "trainer/report/event_file.h"
+#include "trainer/report/tensorboard/event_file.h"
 
 #include <gtest/gtest.h>
 

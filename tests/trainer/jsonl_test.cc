@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer/report/jsonl.h"
+#include "trainer/report/log/jsonl.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer/report/metrics.h"
+#include "trainer/report/numbers/metrics.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

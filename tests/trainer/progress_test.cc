@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer/report/progress.h"
+#include "trainer/report/terminal/progress.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

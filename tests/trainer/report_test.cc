@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer/report/report.h"
+#include "trainer/report/page/report.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,11 +12,11 @@
 #include "data/sha256.h"
 #include "tests/support/paths.h"
 #include "tests/support/scratch.h"
-#include "trainer/report/confusion_chart.h"
-#include "trainer/report/html.h"
-#include "trainer/report/report_chart.h"
-#include "trainer/report/report_script.h"
-#include "trainer/report/report_sections.h"
+#include "trainer/report/page/confusion_chart.h"
+#include "trainer/report/page/html.h"
+#include "trainer/report/page/report_chart.h"
+#include "trainer/report/page/report_script.h"
+#include "trainer/report/page/report_sections.h"
 
 namespace onward {
 namespace {
@@ -38,6 +38,7 @@ ReportData Sample() {
   data.wrong = {{{{2, 2, 1}, {0, 255, 128, 3}}, "dog", "bird", 0.75}};
   data.wrong_total = 5;
   data.timing = {{"training", "1:42"}};
+  data.notes = {{"trains 6 of 6 constants"}, {"row 3 has a NaN", true}};
   data.command = "onward train model.onnx --data digits";
   data.calibration.emplace();
   data.calibration->Add(0.9, true);
@@ -102,6 +103,8 @@ TEST(Report, ShowsEverySection) {
                            "Gemm",
                            "75.0%",
                            "onward train model.onnx --data digits",
+                           "<h2>Warnings</h2>\n<div class=\"card warned\"><ul><li>row 3 has a NaN",
+                           "<h2>Notes</h2>\n<div class=\"card\"><ul><li>trains 6 of 6 constants",
                            "What the numbers mean"}) {
     EXPECT_THAT(html, HasSubstr(text));
   }
@@ -145,7 +148,8 @@ TEST(Report, EscapesEverythingFromTheUser) {
   data.wrong[0].predicted = data.wrong[0].actual = evil;
   data.files = {{evil, evil, evil, 1}};
   data.next = {{evil, evil}};
-  data.command = evil;
+  data.notes = {{evil}, {evil, true}};
+  data.early = data.command = evil;
   data.norms[1].layers[0].name = data.operators[0].op = evil;
   const std::string html = RenderReport(data);
   EXPECT_THAT(Unscripted(html), Not(HasSubstr("<script")));
@@ -189,6 +193,29 @@ TEST(Report, ListsManyClassesInsteadOfDrawingThem) {
   const std::string html = RenderReport(data);
   EXPECT_THAT(html, Not(HasSubstr("<svg")));
   EXPECT_THAT(html, HasSubstr("15 weakest of 500"));
+}
+
+double Pixels(const std::string& html, const std::string& drawing) {
+  const size_t at = html.find(absl::StrCat("class=\"", drawing, "\" style=\"width:"));
+  return at == std::string::npos ? -1 : std::atof(html.c_str() + html.find(':', at) + 1);
+}
+
+// The matrix is no wider than what holds it, with names of any length, as long as squares can be
+// read.
+TEST(Report, TheMatrixFitsItsCard) {
+  for (const int64_t n : {2, 10, 12, 13, 25, 26, 50, 65}) {
+    for (const size_t letters : {1, 10, 40}) {
+      auto matrix = *ConfusionMatrix::Create(n);
+      for (int64_t i = 0; i < n; ++i) (void)matrix.Add(i, i, 12345);
+      const std::vector<std::string> names(static_cast<size_t>(n), std::string(letters, 'w'));
+      const std::string drawing = RenderConfusion(matrix, names);
+      const double matrix_width = Pixels(drawing, "confusion");
+      SCOPED_TRACE(absl::StrCat(n, " classes, ", letters, " letters"));
+      EXPECT_GE(matrix_width, 12 * static_cast<double>(n));
+      EXPECT_LE(Pixels(drawing, "rows") + matrix_width,
+                n <= kMostClassesBeside ? kBesideWidth : kAloneWidth);
+    }
+  }
 }
 
 // Every name is there, in letters that do not shrink with the number of classes.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A log read back gives the report of the run that wrote it.
-#include "trainer/report/run_log.h"
+#include "trainer/report/log/run_log.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "tests/support/scratch.h"
 #include "trainer/report/listeners.h"
-#include "trainer/report/run_record.h"
+#include "trainer/report/page/run_record.h"
 
 namespace onward {
 namespace {

@@ -11,7 +11,7 @@
 #include "data/pictures/augment.h"
 #include "data/pictures/picture.h"
 #include "tests/support/scratch.h"
-#include "trainer/report/augmentation_grid.h"
+#include "trainer/report/page/augmentation_grid.h"
 #include "trainer/run/class_labels.h"
 #include "trainer/run/feeding.h"
 #include "trainer/run/judging.h"

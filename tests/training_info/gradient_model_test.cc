@@ -133,6 +133,8 @@ TEST(GradientModel, NamesWhatIsThereForWhatIsNot) {
               AllOf(HasSubstr("has no --of 'lost', --wrt 'w'"), HasSubstr("its outputs are y"),
                     HasSubstr("its inputs x"), HasSubstr("its weights W"),
                     HasSubstr("its training graph also gives loss, W_new")));
+  // The loss is there.
+  EXPECT_THAT(Refused(Trainable(), {{"loss"}, {"w"}}), HasSubstr("has no --wrt 'w'; "));
 }
 
 TEST(GradientModel, StopsWhereItIsTold) {

@@ -144,6 +144,9 @@ TEST(SeveralLosses, NameTheirLabelsAndOutputs) {
               HasSubstr("'q' is not an output of the model; there are: y, z"));
   EXPECT_THAT(Refused(kTwoHeads, Options({"gaussian_nll@y"})),
               HasSubstr("compares 2 outputs of the model, got 1"));
+  options.more_labels.push_back("third");
+  EXPECT_THAT(Refused(kTwoHeads, options),
+              HasSubstr("label 'third' has no loss: the losses take 2 labels, 3 are named"));
 }
 
 TEST(SeveralLosses, ShareTheLabelOfAnOutput) {

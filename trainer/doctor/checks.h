@@ -36,8 +36,9 @@ absl::StatusOr<DoctorFindings> LabelFindings(const Dataset& data, const LabelFac
 DoctorFindings TrainedFindings(const std::set<std::string>& trained, size_t decided);
 DoctorFinding NothingTrains(const std::string& why);
 
-// dead-units (units.cc).
-DoctorFindings UnitFindings(const Probe& probe);
+// dead-units (units.cc). `after` some steps, where there were any; `learned`: with some rate the
+// model learned the batch.
+DoctorFindings UnitFindings(const Probe& before, const Probe& after, bool learned);
 
 // no-gradient, vanishing-gradients, exploding-gradients (gradients.cc). `after` some steps: what
 // begins with weights of zero has its first gradients then.
@@ -51,6 +52,8 @@ DoctorFindings OutputFindings(const Probe& before, const Probe& after, const Los
 // loss-not-finite, loss-stuck, rate-too-high, rate-too-low (learning.cc). The first trial is with
 // the rate of the recipe, the others with RatesToTry, up to the first that IsRemedy.
 DoctorFindings LearningFindings(const std::vector<Trial>& trials);
+// Whether one of them learned the batch.
+bool BatchIsLearned(const std::vector<Trial>& trials);
 // Factors of the rate, to be tried in this order; none where the first trial learns.
 std::vector<double> RatesToTry(const Trial& first);
 // Whether the rate was what kept the first trial from learning.

@@ -102,7 +102,7 @@ class Doctor {
     // With what the last trial has taught, which is the one that helps if there is one.
     if (learns) ONWARD_RETURN_IF_ERROR(prober.Look(batches[0], &after));
     Add(InputFindings(before));
-    Add(UnitFindings(before));
+    Add(UnitFindings(before, after, BatchIsLearned(report_.trials)));
     if (learns) Add(GradientFindings(before, after));
     if (part != nullptr) {
       Add(OutputFindings(before, after, *part,

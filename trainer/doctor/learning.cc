@@ -42,6 +42,10 @@ bool Learns(const Trial& trial) {
 
 }  // namespace
 
+bool BatchIsLearned(const std::vector<Trial>& trials) {
+  return std::any_of(trials.begin(), trials.end(), Learns);
+}
+
 bool IsRemedy(const Trial& first, const Trial& other) {
   // A flat loss that another rate hardly moves is not the fault of the rate.
   return !other.Diverged() && other.Progress() >= (first.Diverged() ? kLearned : kWell);

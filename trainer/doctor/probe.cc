@@ -44,8 +44,6 @@ absl::Status AddNumbers(const TensorMap& values, ReadNumbers* read) {
 
 }  // namespace
 
-int64_t UnitActivity::silent() const { return std::count(largest.begin(), largest.end(), 0.0); }
-
 double WeightGradient::norm() const { return std::sqrt(squares); }
 
 double WeightGradient::rms() const {

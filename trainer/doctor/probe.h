@@ -26,7 +26,6 @@ struct ReadNumbers {
 struct UnitActivity {
   std::string node;
   std::vector<double> largest = {};  // |value| of each unit, over all examples and places
-  int64_t silent() const;            // units that are always zero
 };
 
 struct WeightGradient {

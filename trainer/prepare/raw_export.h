@@ -14,7 +14,7 @@
 #include "core/onnx_io/model.h"
 #include "data/preparation.h"
 #include "environment/environment.h"
-#include "trainer/report/metrics.h"
+#include "trainer/report/numbers/metrics.h"
 
 namespace onward {
 

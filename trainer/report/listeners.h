@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "trainer/report/progress.h"
+#include "trainer/report/terminal/progress.h"
 #include "trainer/run/listener.h"
 
 namespace onward {

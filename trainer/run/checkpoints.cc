@@ -92,8 +92,9 @@ void Checkpoints::SaveOrGoOn(const TrainingModel& model, int64_t steps,
   const absl::Status saved = Save(model, steps, position);
   if (saved.ok()) return;
   saved_time_ = SteadySeconds();
-  listener_->OnNote(absl::StrCat("warning: step ", steps,
-                                 " is not saved: ", std::string(saved.message()), "; going on"));
+  listener_->OnNote(
+      {absl::StrCat("step ", steps, " is not saved: ", std::string(saved.message()), "; going on"),
+       true, steps});
 }
 
 absl::StatusOr<Model> Checkpoints::Described(const TrainingModel& model, int64_t steps,

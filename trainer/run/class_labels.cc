@@ -12,7 +12,7 @@
 #include "core/base/status.h"
 #include "data/dataset_view.h"
 #include "data/mixing.h"
-#include "trainer/report/jsonl.h"
+#include "trainer/report/log/jsonl.h"
 #include "training_info/export.h"
 
 namespace onward {

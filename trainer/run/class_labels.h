@@ -15,7 +15,7 @@
 #include "core/graph/graph.h"
 #include "core/onnx_io/model.h"
 #include "data/dataset.h"
-#include "trainer/report/metrics.h"
+#include "trainer/report/numbers/metrics.h"
 
 namespace onward {
 

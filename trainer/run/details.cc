@@ -29,8 +29,9 @@ void RunDetails::MeasureNorms(int64_t step, const TensorMap& feeds, TrainingMode
   auto layers = norms_->Measure(feeds, model);
   if (!layers.ok()) {
     measures_norms_ = false;
-    listener_->OnNote(absl::StrCat("note: the norms of gradients are not known: ",
-                                   std::string(layers.status().message())));
+    listener_->OnNote({absl::StrCat("the norms of gradients are not known: ",
+                                    std::string(layers.status().message())),
+                       false, step});
     return;
   }
   if (!layers->empty()) listener_->OnNorms({step, *std::move(layers)});

@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "trainer/report/profile.h"
+#include "trainer/report/numbers/profile.h"
 #include "trainer/run/listener.h"
 #include "trainer/run/norms.h"
 

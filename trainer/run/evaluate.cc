@@ -10,6 +10,7 @@
 #include "core/base/status.h"
 #include "core/graph/infer.h"
 #include "trainer/run/class_labels.h"
+#include "trainer/run/data_loss.h"
 #include "trainer/run/label_feeding.h"
 #include "training_info/author.h"
 #include "training_info/lower.h"
@@ -133,7 +134,6 @@ std::vector<std::string> Evaluator::Wanted() const {
     if (judging.by != JudgedBy::kLossAlone) want(judging.output);
   }
   for (const LossPart& part : losses_.parts) want(part.value);
-  if (!losses_.parts.empty()) want(losses_.sum);
   return wanted;
 }
 
@@ -242,8 +242,10 @@ absl::StatusOr<Evaluation> Evaluator::Run(Variables* variables, const std::atomi
   for (const Judging& judging : judgings_) {
     judges.emplace_back(judging, judging.label == feeding_->label_input() ? data_->classes() : 0);
   }
-  RunningMean loss;
-  std::vector<RunningMean> parts(losses_.parts.size());
+  std::vector<DataLoss> losses;
+  for (size_t i = 0; i < judges.size(); ++i) {
+    losses.emplace_back(losses_.parts[i], judgings_[i], judges.size() == 1);
+  }
   RunOptions run;
   run.cancel = cancel;
   std::vector<Tensor> batch;
@@ -259,20 +261,20 @@ absl::StatusOr<Evaluation> Evaluator::Run(Variables* variables, const std::atomi
     ONWARD_ASSIGN_OR_RETURN(const TensorMap values, session_->Run(feeds, variables, run));
     result.examples += count;
     if (judges.empty()) continue;
-    loss.Add(ScalarValue(values.at(losses_.sum)), static_cast<double>(count));
     for (size_t i = 0; i < judges.size(); ++i) {
-      parts[i].Add(ScalarValue(values.at(losses_.parts[i].value)), static_cast<double>(count));
       ONWARD_ASSIGN_OR_RETURN(const auto answers, judges[i].Add(values, feeds));
       if (i == main_ && answers.has_value()) KeepWrong(*answers, batch[0], start, &result);
+      losses[i].Add(ScalarValue(values.at(losses_.parts[i].value)), answers, count);
     }
   }
   if (judges.empty()) return result;
-  result.loss = loss.mean();
+  result.loss = 0;
   for (size_t i = 0; i < judges.size(); ++i) {
     const LossTerm& term = losses_.parts[i].term;
     PartEvaluation& part = result.parts.emplace_back(
         PartEvaluation{.name = LossTermText(term), .output = term.outputs[0]});
-    part.loss = parts[i].mean();
+    part.loss = losses[i].mean();
+    result.loss += term.weight * part.loss;
     judges[i].Fill(&part);
     if (judgings_[i].sequence) part.perplexity = std::exp(part.loss);
     if (judgings_[i].label == feeding_->label_input()) InUnitsOf(data_->target(), &part);

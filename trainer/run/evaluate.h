@@ -15,7 +15,7 @@
 #include "core/runtime/session.h"
 #include "data/dataset.h"
 #include "environment/environment.h"
-#include "trainer/report/report.h"
+#include "trainer/report/page/report.h"
 #include "trainer/run/feeding.h"
 #include "trainer/run/judging.h"
 

@@ -11,7 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "core/base/parallel.h"
 #include "core/base/status.h"
-#include "trainer/report/html.h"
+#include "trainer/report/page/html.h"
 #include "trainer/run/class_labels.h"
 
 namespace onward {
@@ -154,6 +154,7 @@ absl::Status GatherFacts(TrainingModel* model, const TrainOptions& options,
   f.model = model->model().path();
   f.output = options.output;
   f.command = options.command;
+  f.told = options.told;
   f.resumed = options.resumed;
   f.steps_per_epoch = p.source->batches_per_epoch();
   f.total_steps = PlannedSteps(options, p.data->size());

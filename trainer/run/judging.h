@@ -13,8 +13,8 @@
 #include "core/runtime/session.h"
 #include "data/dataset.h"
 #include "losses/loss.h"
-#include "trainer/report/metrics.h"
-#include "trainer/report/report.h"
+#include "trainer/report/numbers/metrics.h"
+#include "trainer/report/page/report.h"
 #include "training_info/loss_parts.h"
 
 namespace onward {

@@ -30,8 +30,12 @@ void Listeners::OnCheckpoint(const CheckpointEvent& checkpoint) {
   for (const auto& listener : all_) listener->OnCheckpoint(checkpoint);
 }
 
-void Listeners::OnNote(const std::string& note) {
+void Listeners::OnNote(const ReportNote& note) {
   for (const auto& listener : all_) listener->OnNote(note);
+}
+
+void Listeners::OnPace(int64_t steps, double step_seconds) {
+  for (const auto& listener : all_) listener->OnPace(steps, step_seconds);
 }
 
 absl::Status Listeners::OnEnd(const EndEvent& end) {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "trainer/report/report.h"
+#include "trainer/report/page/report.h"
 #include "trainer/run/evaluate.h"
 
 namespace onward {
@@ -40,6 +40,7 @@ struct RunFacts {
   std::vector<ReportSetting> settings = {};  // what was chosen, in the order to be shown
   std::vector<std::string> notes = {};       // what the user should know, in sentences
   std::vector<std::string> warnings = {};    // what the user should look at
+  std::vector<ReportNote> told = {};         // what the user has read already
 };
 
 // One of several losses, before its weight.
@@ -108,8 +109,9 @@ class RunListener {
   virtual absl::Status OnEvaluation(const EvaluationEvent&) { return absl::OkStatus(); }
   virtual void OnNorms(const ReportNorms&) {}
   virtual void OnCheckpoint(const CheckpointEvent&) {}
-  // A sentence for the user.
-  virtual void OnNote(const std::string&) {}
+  virtual void OnNote(const ReportNote&) {}
+  // How many steps the run makes, and how long one takes, once that is known.
+  virtual void OnPace(int64_t /*steps*/, double /*step_seconds*/) {}
   virtual absl::Status OnEnd(const EndEvent&) { return absl::OkStatus(); }
 
   // How many wrong answers evaluations shall keep for it.
@@ -129,7 +131,8 @@ class Listeners : public RunListener {
   absl::Status OnEvaluation(const EvaluationEvent& evaluation) override;
   void OnNorms(const ReportNorms& norms) override;
   void OnCheckpoint(const CheckpointEvent& checkpoint) override;
-  void OnNote(const std::string& note) override;
+  void OnNote(const ReportNote& note) override;
+  void OnPace(int64_t steps, double step_seconds) override;
   absl::Status OnEnd(const EndEvent& end) override;
   int wrong_examples() const override;
   bool wants_details() const override;

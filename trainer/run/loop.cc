@@ -6,9 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/status.h"
-#include "trainer/report/augmentation_grid.h"
-#include "trainer/report/progress.h"
-#include "trainer/report/statement.h"
+#include "trainer/report/page/augmentation_grid.h"
+#include "trainer/report/terminal/progress.h"
 #include "trainer/run/checkpoints.h"
 #include "trainer/run/data_check.h"
 #include "trainer/run/details.h"
@@ -148,7 +147,7 @@ class Loop {
     if (done == 1) first_ended_ = SteadySeconds();
     if (done != kTimedSteps + 1 || result_.steps == p_.facts.total_steps) return;
     const double each = (SteadySeconds() - first_ended_) / kTimedSteps;
-    listener_->OnNote(TimeLine(p_.facts.total_steps - p_.facts.first_step, each));
+    listener_->OnPace(p_.facts.total_steps - p_.facts.first_step, each);
   }
 
   // The error of a step, with the example that is to blame where one is.
@@ -169,10 +168,12 @@ class Loop {
                                            " steps) has finite numbers"));
     }
     if (++skips_told_ <= kMostSkipsTold) {
-      listener_->OnNote(absl::StrCat("warning: skipped: ", std::string(status.message())));
+      Warn(absl::StrCat("skipped: ", std::string(status.message())));
     }
     return absl::OkStatus();
   }
+
+  void Warn(std::string text) { listener_->OnNote({std::move(text), true, result_.steps}); }
 
   void NoteSkipped() {
     checkpoints_.Note(kMetaSkipped, result_.skipped == 0 ? "" : absl::StrCat(result_.skipped));
@@ -205,8 +206,8 @@ class Loop {
     model_ = restored_.get();
     SetRateFactor(factor, model_);
     ONWARD_RETURN_IF_ERROR(p_.source->SetPosition(position));
-    listener_->OnNote(absl::StrCat("warning: ", std::string(why.message()), "; back to step ",
-                                   steps, ", learning rate times ", factor));
+    Warn(absl::StrCat(std::string(why.message()), "; back to step ", steps,
+                      ", learning rate times ", factor));
     result_.steps = steps;
     return absl::OkStatus();
   }
@@ -258,9 +259,10 @@ class Loop {
     const double before = factor;
     if (!p_.plateau->Observe(value, &factor)) return;
     SetRateFactor(factor, model_);
-    listener_->OnNote(absl::StrCat("step ", result_.steps, ": the ", MetricName(p_.metric),
-                                   " has not become better; learning rate times ",
-                                   factor / before));
+    listener_->OnNote(
+        {absl::StrCat("step ", result_.steps, ": the ", MetricName(p_.metric),
+                      " has not become better; learning rate times ", factor / before),
+         false, result_.steps});
   }
 
   StepEvent Measure(const TensorMap& outputs, const TensorMap& feeds) {
@@ -312,9 +314,11 @@ class Loop {
     if (!skipped.has_value()) return;
     result_.skipped_steps = *skipped - skipped_before_;
     if (*result_.skipped_steps == 0) return;
-    listener_->OnNote(absl::StrCat(
-        "note: ", *result_.skipped_steps, " of ", result_.steps - p_.facts.first_step,
-        " steps overflowed and were left out; the loss is scaled by ", LossScaleNow(*model_)));
+    listener_->OnNote(
+        {absl::StrCat(*result_.skipped_steps, " of ", result_.steps - p_.facts.first_step,
+                      " steps overflowed and were left out; the loss is scaled by ",
+                      LossScaleNow(*model_)),
+         false, result_.steps});
   }
 
   // What is left to do after the steps, which ended like this.

@@ -10,7 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "core/runtime/session.h"
-#include "trainer/report/report.h"
+#include "trainer/report/page/report.h"
 #include "training_info/step.h"
 
 namespace onward {

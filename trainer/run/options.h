@@ -70,6 +70,7 @@ struct TrainOptions {
   bool resumed = false;           // goes on where the model's metadata say it stopped
   bool check_all_data = false;    // before the first step, however much there is
   std::string command;            // RunFacts
+  std::vector<ReportNote> told;   // RunFacts
 };
 
 // How many batches an epoch over so many examples has, and how many steps the run.

@@ -16,7 +16,7 @@
 #include "data/dataset.h"
 #include "environment/environment.h"
 #include "losses/loss.h"
-#include "trainer/report/metrics.h"
+#include "trainer/report/numbers/metrics.h"
 #include "trainer/run/feeding.h"
 
 namespace onward {

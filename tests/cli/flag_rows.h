@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// What shows that a flag does something: the same command with it and without it.
+#ifndef ONWARD_TESTS_CLI_FLAG_ROWS_H_
+#define ONWARD_TESTS_CLI_FLAG_ROWS_H_
+
+#include <string>
+#include <vector>
+
+namespace onward {
+
+// '@' in texts is the test's folder. What is seen: the exit code (EXIT), standard output (OUT) or
+// error (ERR), the model that is written without what it says of its flags (MODEL), the names of
+// files (FOLDER), or a file's text; files that are absent are "".
+struct FlagRow {
+  std::string command;  // "train", "eval"
+  std::string flag;     // as it is declared
+  std::string base;     // the other arguments
+  std::string given;    // the flag, with its value
+  std::string seen;
+  std::string with = "";    // what is in it with the flag, and not without
+  std::string before = "";  // a command that makes what the other two need
+};
+
+using FlagRows = std::vector<FlagRow>;
+
+FlagRows TrainFlagRows();  // train, eval
+FlagRows FileFlagRows();   // what reads and writes models, reports and tables
+FlagRows RunFlagRows();    // what computes: run, score, step, predict, doctor, compare, bench
+
+// Words that several rows have.
+inline constexpr char kRowData[] = "--data csv:@d.csv?label=label";
+inline constexpr char kRowMake[] = "make-trainable @two.onnx -o @t.onnx";
+inline constexpr char kRowMakeConv[] = "make-trainable @conv.onnx -o @c.onnx";
+
+struct FlagValue {
+  std::string flag, given;
+};
+// What makes a model trainable, for @two.onnx.
+std::vector<FlagValue> AuthorFlagValues();
+
+}  // namespace onward
+
+#endif  // ONWARD_TESTS_CLI_FLAG_ROWS_H_
