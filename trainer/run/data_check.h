@@ -25,6 +25,7 @@ struct LabelRange {
   std::string output;   // for messages
   int64_t classes = 0;  // 0: not known
   std::optional<int64_t> ignored = std::nullopt;
+  bool negative = false;  // negative ones are the affair of somebody's own loss
 };
 
 struct DataCheck {

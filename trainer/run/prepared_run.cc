@@ -191,7 +191,7 @@ class Preparer {
       if (judging.by != JudgedBy::kClasses || judging.scoring.binary) continue;
       ranges.push_back({judging.label, part.term.outputs[0],
                         OutputClasses(lowered().TypeOf(judging.output), judging.scoring),
-                        judging.ignored});
+                        judging.ignored, !part.term.file.empty()});
     }
     const absl::Status status =
         onward::CheckData(*p_.data, *p_.feeding, ranges, {options_.check_all_data, !takes_nan});
