@@ -16,6 +16,7 @@ namespace {
 
 constexpr int64_t kQuickBytes = 64 << 20;  // as tensors
 constexpr int64_t kPieceBytes = 4 << 20;   // of these at a time
+constexpr int64_t kInputBytesAtOnce = 16 << 20;
 constexpr int64_t kDecoded = 64, kFewest = 16;
 
 struct BadNumber {
@@ -78,6 +79,10 @@ int64_t Extent(const Dataset& data, bool all) {
 }
 
 }  // namespace
+
+int64_t ExamplesAtOnce(const Dataset& data) {
+  return std::clamp<int64_t>(kInputBytesAtOnce / std::max<int64_t>(ExampleBytes(data), 1), 1, 256);
+}
 
 std::string BadPlace(const Batch& batch, const Dataset& data) {
   const std::vector<FieldInfo> fields = data.fields();

@@ -35,6 +35,10 @@ struct DataCheck {
   bool finite = true;  // whether numbers have to be
 };
 
+// How many examples are judged or predicted at once: 256, or fewer where they are large, since the
+// values of a network are large then, too.
+int64_t ExamplesAtOnce(const Dataset& data);
+
 // What is fed: numbers that are not finite (OutOfRange), and labels that are no class of their
 // output, with the row where they stand.
 absl::Status CheckData(const Dataset& data, const Feeding& feeding,

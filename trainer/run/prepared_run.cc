@@ -172,6 +172,8 @@ class Preparer {
     options.classes = p_.classes;
     for (const auto& [name, tensor] : model_->variables()) options.variables.insert(name);
     options.wrong_examples = wrong_examples;
+    // What a step has memory for, an evaluation has, too.
+    options.batch = std::min(options_.batch, ExamplesAtOnce(*eval));
     p_.facts.class_names = p_.classes.empty() ? eval->class_names() : p_.classes;
     ONWARD_ASSIGN_OR_RETURN(p_.evaluator, Evaluator::Create(std::move(graph), std::move(eval),
                                                             options, model_->environment()));
