@@ -116,7 +116,7 @@ absl::StatusOr<int> RunEval(const Args& args, const Environment& environment) {
   for (const std::string& note : data->notes()) std::cerr << "note: " << note << "\n";
   EvaluateOptions options;
   ONWARD_ASSIGN_OR_RETURN(Graph graph, GraphToEvaluate(args, model, environment, &options));
-  options.batch = args.Int("batch");
+  if (args.Has("batch")) options.batch = args.Int("batch");
   options.looked_at = std::as_const(model).weights().PageReleaser();
   ONWARD_ASSIGN_OR_RETURN(options.classes, StoredClasses(model));
   ONWARD_ASSIGN_OR_RETURN(std::unique_ptr<Evaluator> evaluator,
@@ -146,7 +146,8 @@ Command EvalCommand() {
                 .Repeated(),
             Flag::Value("train-output", "NAME",
                         "the model output to judge; the first float one by default"),
-            Flag::Count("batch", "N", "examples at a time", 1).Default("256"),
+            Flag::Count("batch", "N",
+                        "examples at a time; by default 256, fewer where they are large", 1),
             Flag::Switch("ema", "with the averages of the weights in their place"),
             Flag::Number("at-least", "A", "exit 1 if the accuracy (0 to 1) is below this", 0, 1),
             Flag::Number("at-most", "E", "exit 1 if the RMSE of numbers is above this", 0, 1e30),

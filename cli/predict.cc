@@ -150,7 +150,7 @@ absl::StatusOr<PredictOptions> OptionsOf(const Args& args, const Model& model) {
   PredictOptions options;
   options.output =
       args.Has("train-output") ? args.String("train-output") : model.Metadata(kMetaOutput);
-  options.batch = args.Int("batch");
+  if (args.Has("batch")) options.batch = args.Int("batch");
   options.loss = StoredLoss(model);
   options.looked_at = std::as_const(model).weights().PageReleaser();
   ONWARD_ASSIGN_OR_RETURN(options.classes, StoredClasses(model));
@@ -222,7 +222,8 @@ Command PredictCommand() {
                  Flag::Switch("probabilities", "also the probability of every class"),
                  Flag::Value("train-output", "NAME",
                              "the model output to read; the first by default"),
-                 Flag::Count("batch", "N", "examples at a time", 1).Default("256"),
+                 Flag::Count("batch", "N",
+                             "examples at a time; by default 256, fewer where they are large", 1),
                  Flag::Switch("json", "print one JSON object for each example")},
        .example = "onward predict model.onnx --data csv:rows.csv -o predictions.csv --top 3",
        .check = CheckPredictFlags},

@@ -180,5 +180,23 @@ TEST_F(BeforeTheFirstStep, LabelsInRange) {
       "'label_z' of example 2 of " + Path("d.npz") + " is 3, but output 'z' has 3 classes, 0 to 2");
 }
 
+// A negative number where there is no class: the loss passes over it, or says how.
+TEST_F(BeforeTheFirstStep, LabelsOfNoClass) {
+  Write("one.onnx",
+        "g (float[N, 2] x) => (float[N, 2] y) <float[2, 2] w = {0, 0, 0, 0}> { y = MatMul(x, w) }");
+  WriteNpz(Path("d.npz"),
+           {{"x", Tensor::Zeros(DType::kFloat, {4, 2})}, {"label", Int64s({0, -100, -100, 1})}});
+  const std::string data = "--data npz:" + Path("d.npz") + " ";
+  EXPECT_THAT(Train("one.onnx", data + "--dry-run").output,
+              HasSubstr("cross_entropy:ignore_index=-100@y"));
+  ExpectRefused("one.onnx", data + "--loss cross_entropy",
+                "'label' of example 1 of " + Path("d.npz") +
+                    " is -100, which is no class; where it means that there is none, say so to the "
+                    "loss: --loss cross_entropy:ignore_index=-100");
+  WriteNpz(Path("d.npz"),
+           {{"x", Tensor::Zeros(DType::kFloat, {4, 2})}, {"label", Int64s({0, -100, -1, 1})}});
+  ExpectRefused("one.onnx", data, "--loss cross_entropy:ignore_index=-100");
+}
+
 }  // namespace
 }  // namespace onward

@@ -66,5 +66,12 @@ TEST(DataCheck, LooksAtAllWhenAskedTo) {
   EXPECT_LE(rows.most * 4096, 4 << 20);
 }
 
+// Pictures of 224x224 are judged 27 at a time, digits 256.
+TEST(DataCheck, FewerLargeExamplesAtOnce) {
+  EXPECT_EQ(ExamplesAtOnce(Rows(1000, 28 * 28, false)), 256);
+  EXPECT_EQ(ExamplesAtOnce(Rows(1000, 3 * 224 * 224, true)), 27);
+  EXPECT_EQ(ExamplesAtOnce(Rows(1000, 16 << 20, false)), 1);
+}
+
 }  // namespace
 }  // namespace onward

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 #include "absl/strings/str_cat.h"
@@ -15,6 +16,7 @@ namespace {
 
 constexpr int64_t kQuickBytes = 64 << 20;  // as tensors
 constexpr int64_t kPieceBytes = 4 << 20;   // of these at a time
+constexpr int64_t kInputBytesAtOnce = 16 << 20;
 constexpr int64_t kDecoded = 64, kFewest = 16;
 
 struct BadNumber {
@@ -43,12 +45,20 @@ absl::Status CheckLabels(const Tensor& labels, const LabelRange& range, const Ba
   ONWARD_ASSIGN_OR_RETURN(const std::vector<int64_t> values, ToInts(labels));
   const size_t each = values.size() / static_cast<size_t>(std::max<int64_t>(labels.shape()[0], 1));
   for (size_t i = 0; i < values.size(); ++i) {
-    // Negative labels stand for no class.
-    if (values[i] < range.classes || values[i] == range.ignored) continue;
-    return absl::InvalidArgumentError(
-        absl::StrCat(data.source(), ": '", field, "' of ", data.place(batch.indices[i / each]),
-                     " is ", values[i], ", but output '", range.output, "' has ", range.classes,
-                     " classes, 0 to ", range.classes - 1));
+    const int64_t least = range.negative ? std::numeric_limits<int64_t>::min() : 0;
+    if (values[i] == range.ignored || (values[i] >= least && values[i] < range.classes)) continue;
+    const std::string found = absl::StrCat(data.source(), ": '", field, "' of ",
+                                           data.place(batch.indices[i / each]), " is ", values[i]);
+    if (values[i] < 0) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          found,
+          ", which is no class; where it means that there is none, say so to the loss: "
+          "--loss cross_entropy:ignore_index=",
+          values[i]));
+    }
+    return absl::InvalidArgumentError(absl::StrCat(found, ", but output '", range.output, "' has ",
+                                                   range.classes, " classes, 0 to ",
+                                                   range.classes - 1));
   }
   return absl::OkStatus();
 }
@@ -69,6 +79,10 @@ int64_t Extent(const Dataset& data, bool all) {
 }
 
 }  // namespace
+
+int64_t ExamplesAtOnce(const Dataset& data) {
+  return std::clamp<int64_t>(kInputBytesAtOnce / std::max<int64_t>(ExampleBytes(data), 1), 1, 256);
+}
 
 std::string BadPlace(const Batch& batch, const Dataset& data) {
   const std::vector<FieldInfo> fields = data.fields();

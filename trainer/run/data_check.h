@@ -25,6 +25,7 @@ struct LabelRange {
   std::string output;   // for messages
   int64_t classes = 0;  // 0: not known
   std::optional<int64_t> ignored = std::nullopt;
+  bool negative = false;  // negative ones are the affair of somebody's own loss
 };
 
 struct DataCheck {
@@ -33,6 +34,10 @@ struct DataCheck {
   bool all = false;
   bool finite = true;  // whether numbers have to be
 };
+
+// How many examples are judged or predicted at once: 256, or fewer where they are large, since the
+// values of a network are large then, too.
+int64_t ExamplesAtOnce(const Dataset& data);
 
 // What is fed: numbers that are not finite (OutOfRange), and labels that are no class of their
 // output, with the row where they stand.

@@ -10,6 +10,7 @@
 #include "core/base/status.h"
 #include "core/graph/infer.h"
 #include "trainer/run/class_labels.h"
+#include "trainer/run/data_check.h"
 #include "trainer/run/data_loss.h"
 #include "trainer/run/label_feeding.h"
 #include "training_info/author.h"
@@ -99,10 +100,11 @@ absl::StatusOr<std::unique_ptr<Evaluator>> Evaluator::Create(Graph graph,
   auto e = std::unique_ptr<Evaluator>(new Evaluator);
   e->data_ = std::move(data);
   e->options_ = options;
+  if (options.batch == 0) e->options_.batch = ExamplesAtOnce(*e->data_);
   if (graph.outputs.empty()) return absl::InvalidArgumentError("the model has no outputs");
   if (options.output.empty()) e->options_.output = DefaultOutput(graph);
   if (!graph.IsOutput(e->options_.output)) return NoOutput(e->options_.output, graph);
-  if (const int64_t fixed = FixedBatch(graph); fixed > 0 && fixed != options.batch) {
+  if (const int64_t fixed = FixedBatch(graph); fixed > 0 && fixed != e->options_.batch) {
     if (!FreeBatch(environment.operators(), &graph).ok()) {
       e->options_.batch = fixed;
       e->fixed_batch_ = true;

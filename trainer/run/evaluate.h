@@ -22,11 +22,11 @@
 namespace onward {
 
 struct EvaluateOptions {
-  std::string output;                // of a loss that names none; empty: DefaultOutput
-  std::optional<LossParts> losses;   // that the graph holds already (LossGraph)
-  std::vector<LossTerm> terms;       // otherwise to be added; none: DefaultLoss
-  std::vector<std::string> classes;  // what the model's file calls them; empty: nothing
-  int64_t batch = 256;
+  std::string output;                          // of a loss that names none; empty: DefaultOutput
+  std::optional<LossParts> losses;             // that the graph holds already (LossGraph)
+  std::vector<LossTerm> terms;                 // otherwise to be added; none: DefaultLoss
+  std::vector<std::string> classes;            // what the model's file calls them; empty: nothing
+  int64_t batch = 0;                           // 0: ExamplesAtOnce
   absl::flat_hash_set<std::string> variables;  // initializers that change
   int wrong_examples = 0;                      // how many to keep for the report
   // CompileOptions::looked_at.

@@ -60,6 +60,20 @@ Judging ByTypes(const ValueType& output, const ValueType& label, Judging judging
   return judging;
 }
 
+// What labels hold where there is no class: the number that pads them, or the only negative one.
+std::optional<int64_t> LabelOfNoClass(const FieldInfo& label, const Dataset& data) {
+  if (label.varies) return kNoToken;
+  const Tensor labels = data.class_labels();
+  if (labels.dtype() != DType::kInt64) return std::nullopt;
+  std::optional<int64_t> none;
+  for (const int64_t value : labels.values<int64_t>()) {
+    if (value >= 0) continue;
+    if (none.has_value() && *none != value) return std::nullopt;
+    none = value;
+  }
+  return none;
+}
+
 }  // namespace
 
 const FieldInfo* LabelField(const std::vector<FieldInfo>& fields) {
@@ -89,7 +103,9 @@ LossSpec DefaultLoss(const Graph& graph, const std::string& output, const Datase
   const std::vector<FieldInfo> fields = data.fields();
   const FieldInfo* label = LabelField(fields);
   if (label == nullptr || !IsClassLoss(loss)) return loss;
-  if (label->varies) loss.options["ignore_index"] = absl::StrCat(kNoToken);
+  if (const auto none = LabelOfNoClass(*label, data)) {
+    loss.options["ignore_index"] = absl::StrCat(*none);
+  }
   const ValueType* type = graph.TypeOf(output);
   if (!InferClassAxis(type, label->shape, &loss) &&
       PositionsAreOpen(type, label->shape, data.classes())) {

@@ -8,6 +8,7 @@
 #include "core/base/status.h"
 #include "core/graph/infer.h"
 #include "trainer/run/class_labels.h"
+#include "trainer/run/data_check.h"
 #include "trainer/run/judging.h"
 #include "training_info/author.h"
 #include "training_info/surgery/surgery.h"
@@ -40,12 +41,13 @@ absl::StatusOr<std::unique_ptr<Predictor>> Predictor::Create(Graph graph,
   auto p = std::unique_ptr<Predictor>(new Predictor);
   p->data_ = std::move(data);
   p->options_ = options;
+  if (options.batch == 0) p->options_.batch = ExamplesAtOnce(*p->data_);
   if (graph.outputs.empty()) return absl::InvalidArgumentError("the model has no outputs");
   const std::string output = options.output.empty() ? DefaultOutput(graph) : options.output;
   if (!graph.IsOutput(output)) {
     return absl::InvalidArgumentError(absl::StrCat("'", output, "' is not an output"));
   }
-  if (const int64_t fixed = FixedBatch(graph); fixed > 0 && fixed != options.batch) {
+  if (const int64_t fixed = FixedBatch(graph); fixed > 0 && fixed != p->options_.batch) {
     p->fixed_batch_ = !FreeBatch(environment.operators(), &graph).ok();
     if (p->fixed_batch_) p->options_.batch = fixed;
   }

@@ -26,7 +26,7 @@ struct PredictOptions {
   std::optional<LossSpec> loss;      // what the model was trained with, where that is known
   std::vector<std::string> classes;  // what the model's file calls them; empty: nothing
   std::optional<bool> classifies;    // whether scores are those of classes; nullopt: found out
-  int64_t batch = 256;
+  int64_t batch = 0;                 // 0: ExamplesAtOnce
   std::function<void(const void* data, size_t bytes)> looked_at;  // CompileOptions::looked_at
 };
 

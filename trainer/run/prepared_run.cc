@@ -172,6 +172,8 @@ class Preparer {
     options.classes = p_.classes;
     for (const auto& [name, tensor] : model_->variables()) options.variables.insert(name);
     options.wrong_examples = wrong_examples;
+    // What a step has memory for, an evaluation has, too.
+    options.batch = std::min(options_.batch, ExamplesAtOnce(*eval));
     p_.facts.class_names = p_.classes.empty() ? eval->class_names() : p_.classes;
     ONWARD_ASSIGN_OR_RETURN(p_.evaluator, Evaluator::Create(std::move(graph), std::move(eval),
                                                             options, model_->environment()));
@@ -191,7 +193,7 @@ class Preparer {
       if (judging.by != JudgedBy::kClasses || judging.scoring.binary) continue;
       ranges.push_back({judging.label, part.term.outputs[0],
                         OutputClasses(lowered().TypeOf(judging.output), judging.scoring),
-                        judging.ignored});
+                        judging.ignored, !part.term.file.empty()});
     }
     const absl::Status status =
         onward::CheckData(*p_.data, *p_.feeding, ranges, {options_.check_all_data, !takes_nan});

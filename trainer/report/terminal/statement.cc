@@ -28,9 +28,10 @@ std::string NoteLine(const ReportNote& note) {
 }
 
 std::string TimeLine(int64_t steps, double step_seconds) {
-  return absl::StrFormat("%-11s about %s (%.3g ms a step, evaluations apart)", "time",
-                         FormatSeconds(static_cast<double>(steps) * step_seconds),
-                         1e3 * step_seconds);
+  const std::string each = step_seconds < 1 ? absl::StrFormat("%.3g ms", 1e3 * step_seconds)
+                                            : absl::StrFormat("%.1f s", step_seconds);
+  return absl::StrFormat("%-11s about %s (%s a step, evaluations apart)", "time",
+                         FormatSeconds(static_cast<double>(steps) * step_seconds), each);
 }
 
 std::string FactsJson(const RunFacts& facts) {
