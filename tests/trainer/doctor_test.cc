@@ -13,6 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "environment/environment.h"
+#include "tests/support/test_environment.h"
 #include "tests/support/text_model.h"
 #include "training_info/author.h"
 
@@ -145,7 +146,7 @@ absl::StatusOr<DoctorReport> Examined(const Case& c) {
   options.run.batch = 32;
   auto data = std::make_shared<Examples>(Filled(c.columns, c.x),
                                          c.number ? Filled(1, c.number) : Labels(c.label));
-  return Diagnose(std::move(made->model), data, options, DefaultEnvironment());
+  return Diagnose(std::move(made->model), data, options, TestEnvironment());
 }
 
 std::vector<std::string> Ids(const DoctorReport& report) {
@@ -376,7 +377,7 @@ TEST(Doctor, NothingTrains) {
   DoctorOptions options;
   options.run.batch = 32;
   const auto report = Diagnose(model, std::make_shared<Examples>(Filled(2, Small), Filled(1, Sum)),
-                               options, DefaultEnvironment());
+                               options, TestEnvironment());
   ASSERT_TRUE(report.ok()) << report.status();
   EXPECT_THAT(Ids(*report), ElementsAre("nothing-trains")) << Text(*report);
   EXPECT_THAT(report->findings[0].what, HasSubstr("0 of 1 weights"));
