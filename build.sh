@@ -3,6 +3,7 @@
 #   ./build.sh build            build/onward and the library, nothing else
 #   ./build.sh test             builds and runs every test
 #   ./build.sh sanitize [NAME...]  builds and runs tests (tests/NAME; all of them) under address and undefined-behaviour sanitizers
+#   ./build.sh sanitize-cuda [address|thread]  the emulated CUDA device and its tests under sanitizers (docs/cuda.md)
 #   ./build.sh demo             trains, resumes, exports and fine-tunes a model on real images
 #   ./build.sh bench [OUT]      builds and runs benchmarks/run.sh
 #   ./build.sh install PREFIX   builds, and installs program, library, headers and package files
@@ -31,7 +32,7 @@ build() {  # TARGET...
 
 # Onward as part of another project, tests/package/subproject, which wants it sanitized: both are tried at once.
 sanitize() {  # NAME...
-  local tests=build/sanitize/onward/tests targets=(host "${@/%/_test}")
+  local targets=(host "${@/%/_test}")
   [ $# -gt 0 ] || targets=(all)
   export CCACHE_SLOPPINESS=pch_defines,time_macros
   configure tests/package/subproject build/sanitize -DONWARD_SOURCE="$PWD" -DONWARD_SANITIZE=ON -DONWARD_TESTS=ON \
@@ -41,15 +42,29 @@ sanitize() {  # NAME...
   export ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 GOMP_SPINCOUNT=10000
   build/sanitize/host examples/mnist/trainable.onnx build/sanitize/trained.onnx
   [ $# -gt 0 ] || exec "$ONWARD_CACHE/venv/bin/ctest" --test-dir build/sanitize/onward --output-on-failure -j 2
-  for target in "${targets[@]:1}"; do "$tests/$target" --gtest_brief=1; done
+  for target in "${targets[@]:1}"; do "$(find build/sanitize/onward/tests -maxdepth 2 -type f -name "$target")" --gtest_brief=1; done
+}
+
+sanitize_cuda() {  # KIND
+  local kind=$1 run=()
+  configure . "build/cuda-$kind" -DCMAKE_BUILD_TYPE=RelWithDebInfo -DONWARD_CUDA=ON -DONWARD_CUDA_SANITIZE="$kind"
+  "$cmake" --build "build/cuda-$kind" --target cuda_emu_test cuda_test
+  echo "== testing the emulated device under the $kind sanitizer"
+  export ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 TSAN_OPTIONS=halt_on_error=1 OMP_NUM_THREADS=1
+  if [ "$kind" = thread ]; then
+    run=(setarch -R)  # GCC's cannot do with addresses that are drawn at random
+    export GTEST_FILTER=${GTEST_FILTER:-'ThreadSanitizerTest.*:KernelsTest.*:Accesses.*:*Shuffled*/Perceptron'}
+  fi
+  for test in cuda_emu cuda; do "${run[@]}" "build/cuda-$kind/tests/$test/${test}_test" --gtest_brief=1; done
 }
 
 case $command in
   build)   build onward onward_library; echo "== ready: build/onward --help" ;;
   test)    build all; tools/cases.sh; echo "== testing"; "$ONWARD_CACHE/venv/bin/ctest" --test-dir build --output-on-failure -j 2 "$@" ;;
   sanitize) sanitize "$@" ;;
+  sanitize-cuda) sanitize_cuda "${1:-address}" ;;
   demo)    build onward make_cnn; tools/data.sh; exec tools/demo.sh "$@" ;;
   bench)   build onward make_cnn; exec benchmarks/run.sh "$@" ;;
   install) build onward onward_library; exec "$cmake" --install build --prefix "${1:?where to: ./build.sh install PREFIX}" ;;
-  *)       sed -n '2,10s/^# \{0,1\}//p' "$0"; [ "$command" = help ] || exit 2 ;;
+  *)       sed -n '2,11s/^# \{0,1\}//p' "$0"; [ "$command" = help ] || exit 2 ;;
 esac

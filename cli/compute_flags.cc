@@ -65,6 +65,37 @@ void TellFallbacks(const Plan& plan) {
             << "\n";
 }
 
+std::vector<Flag> DeviceFlags() {
+  return {
+      Flag::Value("device", "D",
+                  "auto, cpu, cuda or cuda:N; what a device lacks runs on the CPU (default cpu)"),
+      Flag::Switch("require-device", "an error where a node cannot run on the device"),
+      Flag::Switch("allow-nondeterministic", "sums on the GPU in whatever order is fastest"),
+      Flag::Switch("allow-tf32", "products of floats on the GPU with 10 bits of mantissa"),
+  };
+}
+
+absl::Status ReadDevice(const Args& args, EnvironmentOptions* options) {
+  const std::string device = args.Has("device") ? args.String("device") : "cpu";
+  options->require_accelerator = args.Has("require-device");
+  if (device == "cpu") {
+    for (const char* flag : {"require-device", "allow-nondeterministic", "allow-tf32"}) {
+      if (!args.Has(flag)) continue;
+      return absl::InvalidArgumentError(
+          absl::StrCat("--", flag, " needs a --device other than cpu"));
+    }
+    return absl::OkStatus();
+  }
+  DeviceOptions wanted;
+  wanted.deterministic = !args.Has("allow-nondeterministic");
+  wanted.allow_tf32 = args.Has("allow-tf32");
+  ONWARD_ASSIGN_OR_RETURN(MakeAccelerator make,
+                          AcceleratorNamed(device == "auto" ? "cuda" : device, wanted));
+  options->accelerators.push_back(std::move(make));
+  options->planned = TellFallbacks;
+  return absl::OkStatus();
+}
+
 absl::StatusOr<EnvironmentOptions> ReadOptions(const Args& args) {
   EnvironmentOptions options;
   if (args.Has("memory-limit")) {
@@ -72,22 +103,13 @@ absl::StatusOr<EnvironmentOptions> ReadOptions(const Args& args) {
   }
   options.exact_convolutions = args.Has("exact-conv");
   options.plugins = args.All("plugin");
-  const std::string device = args.Has("device") ? args.String("device") : "cpu";
-  options.require_accelerator = args.Has("require-device");
-  if (options.require_accelerator && device == "cpu") {
-    return absl::InvalidArgumentError("--require-device needs a --device other than cpu");
-  }
-  if (device == "cpu") return options;
-  ONWARD_ASSIGN_OR_RETURN(MakeAccelerator make,
-                          AcceleratorNamed(device == "auto" ? "cuda" : device, {}));
-  options.accelerators.push_back(std::move(make));
-  options.planned = TellFallbacks;
+  ONWARD_RETURN_IF_ERROR(ReadDevice(args, &options));
   return options;
 }
 
 // With --device auto, a machine without the device is no error.
-absl::StatusOr<std::unique_ptr<const Environment>> MakeEnvironment(const Args& args) {
-  ONWARD_ASSIGN_OR_RETURN(EnvironmentOptions options, ReadOptions(args));
+absl::StatusOr<std::unique_ptr<const Environment>> MakeEnvironment(const Args& args,
+                                                                   EnvironmentOptions options) {
   auto environment = Environment::Make(options);
   if (environment.ok() || !args.Has("device") || args.String("device") != "auto" ||
       options.require_accelerator) {
@@ -110,6 +132,25 @@ Command InEnvironment(Command command, RunIn run) {
   return command;
 }
 
+Command Planning(Command command, RunIn run) {
+  for (Flag& flag : DeviceFlags()) command.flags.push_back(std::move(flag));
+  command.flags.push_back(PluginFlag());
+  command.check = [check = std::move(command.check)](const Args& args) -> absl::Status {
+    EnvironmentOptions ignored;
+    ONWARD_RETURN_IF_ERROR(ReadDevice(args, &ignored));
+    return check ? check(args) : absl::OkStatus();
+  };
+  command.run = [run = std::move(run)](const Args& args) -> absl::StatusOr<int> {
+    EnvironmentOptions options;
+    options.plugins = args.All("plugin");
+    ONWARD_RETURN_IF_ERROR(ReadDevice(args, &options));
+    ONWARD_ASSIGN_OR_RETURN(const std::unique_ptr<const Environment> environment,
+                            MakeEnvironment(args, std::move(options)));
+    return run(args, *environment);
+  };
+  return command;
+}
+
 Command Computing(Command command, RunIn run) {
   command.flags.push_back(Flag::Count("threads", "N", "threads to use", 1, kMostThreads));
   command.flags.push_back(
@@ -117,11 +158,7 @@ Command Computing(Command command, RunIn run) {
   command.flags.push_back(
       Flag::Value("memory-limit", "SIZE",
                   "bytes a run may use, as in 500M or 2G; values are computed again to fit"));
-  command.flags.push_back(
-      Flag::Value("device", "D",
-                  "auto, cpu, cuda or cuda:N; what a device lacks runs on the CPU (default cpu)"));
-  command.flags.push_back(
-      Flag::Switch("require-device", "an error where a node cannot run on the device"));
+  for (Flag& flag : DeviceFlags()) command.flags.push_back(std::move(flag));
   command.flags.push_back(PluginFlag());
   command.check = [check = std::move(command.check)](const Args& args) -> absl::Status {
     ONWARD_RETURN_IF_ERROR(ReadOptions(args).status());
@@ -129,8 +166,9 @@ Command Computing(Command command, RunIn run) {
   };
   command.run = [run = std::move(run)](const Args& args) -> absl::StatusOr<int> {
     if (args.Has("threads")) SetThreads(args.SmallInt("threads"));
+    ONWARD_ASSIGN_OR_RETURN(EnvironmentOptions options, ReadOptions(args));
     ONWARD_ASSIGN_OR_RETURN(const std::unique_ptr<const Environment> environment,
-                            MakeEnvironment(args));
+                            MakeEnvironment(args, std::move(options)));
     return run(args, *environment);
   };
   return command;

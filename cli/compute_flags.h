@@ -17,6 +17,9 @@ using RunIn = std::function<absl::StatusOr<int>(const Args&, const Environment&)
 
 // The command, run in an environment of its own: with --plugin.
 Command InEnvironment(Command command, RunIn run);
+// Likewise for one that says what would be computed where: also with --device and what belongs
+// to it.
+Command Planning(Command command, RunIn run);
 // Likewise for one that computes: also with --threads, --exact-conv and --memory-limit.
 Command Computing(Command command, RunIn run);
 

@@ -15,6 +15,7 @@
 #include "cli/commands.h"
 #include "cli/compute_flags.h"
 #include "cli/inspect_adapters.h"
+#include "cli/inspect_devices.h"
 #include "cli/inspect_gradients.h"
 #include "core/base/status.h"
 #include "core/graph/infer.h"
@@ -51,6 +52,7 @@ struct Facts {
   KernelFacts run;
   AdapterFacts adapters;
   GradientReport gradients;
+  std::vector<Placement> placements;  // of the graphs of the file, where a device is asked for
 };
 
 std::string OpName(const Node& node) {
@@ -253,6 +255,7 @@ void PrintText(const Model& model, const Facts& f) {
     std::cout << "gradients: " << (f.blocked.empty() ? "nothing to train" : "blocked\n" + f.blocked)
               << "\n";
   }
+  PrintPlacements(f.placements);
   if (f.activation_bytes > 0) {
     std::cout << "memory estimate: " << Bytes(f.parameter_bytes + f.activation_bytes)
               << " to run, about " << Bytes(4 * f.parameter_bytes + 2 * f.activation_bytes)
@@ -319,6 +322,7 @@ void PrintJson(const Model& model, const Facts& f) {
   w.EndArray().Field("gradient_blocked", f.blocked);
   WriteReport(f.gradients, &w);
   WriteKernelFacts(f.run, &w);
+  if (!f.placements.empty()) WritePlacements(f.placements, &w);
   w.Field("memory_bytes", f.parameter_bytes + f.activation_bytes).EndObject();
   std::cout << w.text() << "\n";
 }
@@ -326,6 +330,7 @@ void PrintJson(const Model& model, const Facts& f) {
 absl::StatusOr<int> RunInspect(const Args& args, const Environment& environment) {
   ONWARD_ASSIGN_OR_RETURN(Model model, ReadModel(args.Argument("MODEL")));
   ONWARD_ASSIGN_OR_RETURN(Facts facts, Gather(args, model, environment));
+  if (args.Has("device")) facts.placements = PlacementsOf(model, args.Int("batch"), environment);
   args.Has("json") ? PrintJson(model, facts) : PrintText(model, facts);
   return 0;
 }
@@ -335,18 +340,19 @@ absl::StatusOr<int> RunInspect(const Args& args, const Environment& environment)
 Command InspectCommand() {
   std::vector<Flag> flags = ChoiceFlags();
   flags.push_back(Flag::Switch("json", "print one JSON object"));
-  return InEnvironment(
-      {.name = "inspect",
-       .summary = "what is in a file, what would train, and what blocks a gradient",
-       .arguments = {{"MODEL", "an .onnx file"}},
-       .flags = std::move(flags),
-       .example = "onward inspect model.onnx --loss cross_entropy",
-       .check =
-           [](const Args& args) {
-             AuthorOptions ignored;
-             return ReadChoiceFlags(args, &ignored);
-           }},
-      RunInspect);
+  flags.push_back(
+      Flag::Count("batch", "N", "for --device: where the model leaves it open", 1).Default("1"));
+  return Planning({.name = "inspect",
+                   .summary = "what is in a file, what would train, and what blocks a gradient",
+                   .arguments = {{"MODEL", "an .onnx file"}},
+                   .flags = std::move(flags),
+                   .example = "onward inspect model.onnx --loss cross_entropy",
+                   .check =
+                       [](const Args& args) {
+                         AuthorOptions ignored;
+                         return ReadChoiceFlags(args, &ignored);
+                       }},
+                  RunInspect);
 }
 
 }  // namespace onward

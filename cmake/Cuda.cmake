@@ -38,11 +38,29 @@ if(NOT ONWARD_CUDA_FOUND AND PROJECT_IS_TOP_LEVEL)
   message(STATUS "CUDA and its emulator are skipped (ONWARD_CUDA=${ONWARD_CUDA}, not found: ${missing})")
 endif()
 
+# For ./build.sh sanitize-cuda: the emulator and the device on it under a sanitizer, all else as it is (and from the cache).
+set(ONWARD_CUDA_SANITIZE OFF CACHE STRING "Sanitize the emulated CUDA device: address (and undefined behaviour), thread or OFF")
+set_property(CACHE ONWARD_CUDA_SANITIZE PROPERTY STRINGS OFF address thread)
+if(ONWARD_CUDA_SANITIZE STREQUAL address)
+  add_link_options(-fsanitize=address,undefined)
+elseif(ONWARD_CUDA_SANITIZE STREQUAL thread)
+  add_link_options(-fsanitize=thread)
+endif()
+
+# Has a target that the emulator is part of follow ONWARD_CUDA_SANITIZE. The thread sanitizer looks at kernels alone.
+function(onward_sanitize_cuda target)
+  if(ONWARD_CUDA_SANITIZE STREQUAL address)
+    target_compile_options(${target} PRIVATE -fsanitize=address,undefined -fno-omit-frame-pointer -Wno-error)
+    set_target_properties(${target} PROPERTIES DISABLE_PRECOMPILE_HEADERS ON)
+  endif()
+endfunction()
+
 # Has g++ compile these .cu files of the current folder, for the emulator. They report their accesses to it as they would
-# to the thread sanitizer, whose library is not linked; the address sanitizer does not go with that.
+# to the thread sanitizer, whose library is linked only to be asked the same (ONWARD_CUDA_SANITIZE=thread); the address
+# sanitizer does not go with that.
 function(onward_emulated_sources)
   set(options -Wno-unknown-pragmas)
-  if(NOT ONWARD_SANITIZE)
+  if(NOT ONWARD_SANITIZE AND NOT ONWARD_CUDA_SANITIZE STREQUAL address)
     list(APPEND options -fsanitize=thread)
   endif()
   set_source_files_properties(${ARGN} PROPERTIES LANGUAGE CXX SKIP_PRECOMPILE_HEADERS ON COMPILE_OPTIONS "${options}")

@@ -86,7 +86,13 @@ absl::StatusOr<Executor*> TrainingModel::PrepareStep(int entry, const TensorMap&
                                                      const std::vector<std::string>& outputs) {
   std::map<std::string, FeedType> types;
   for (const auto& [name, tensor] : feeds) types[name] = {tensor.dtype(), tensor.shape()};
-  return StepProgram(entry, outputs, Effect::kAssigns).session.Prepare(types);
+  return PrepareStep(entry, types, outputs);
+}
+
+absl::StatusOr<Executor*> TrainingModel::PrepareStep(int entry,
+                                                     const std::map<std::string, FeedType>& feeds,
+                                                     const std::vector<std::string>& outputs) {
+  return StepProgram(entry, outputs, Effect::kAssigns).session.Prepare(feeds);
 }
 
 absl::Status TrainingModel::CheckOutput(const std::string& name) const {
@@ -148,14 +154,17 @@ absl::StatusOr<ValueMap> TrainingModel::RunEntry(int entry, const ValueMap& feed
     ONWARD_RETURN_IF_ERROR(CheckFeed(in, it->second));
     relevant.insert(*it);
   }
-  ONWARD_RETURN_IF_ERROR(fetched_);
+  ONWARD_RETURN_IF_ERROR(TakeFetched());
   if (effect == Effect::kAssigns) OwnVariables();
   RunOptions run;
   run.random = random_;
   run.cancel = cancel;
-  if (effect == Effect::kAssigns) run.writer = &writer_;
   run.residents = &residents_;
   run.on_step = on_kernel_;
+  if (effect == Effect::kAssigns) {
+    run.writer = &writer_;
+    run.meanwhile = std::exchange(meanwhile_, nullptr);
+  }
   auto result = program.session.RunValues(relevant, &variables_, run);
   if (!result.ok()) {
     return entries() > 1 ? Annotate(result.status(), absl::StrCat("training_info[", entry, "]"))
@@ -190,18 +199,20 @@ absl::StatusOr<ValueMap> TrainingModel::StepValues(const ValueMap& feeds,
   // With one entry a failed run has changed nothing; with several, earlier
   // entries may have assigned already.
   const Variables saved = entries() > 1 ? CopyOfVariables() : Variables{};
+  ONWARD_RETURN_IF_ERROR(TakeFetched());
   ValueMap all;
+  const uint64_t iteration = iteration_++;  // so that what is staged meanwhile is the next one's
   for (int k = 0; k < entries(); ++k) {
-    if (!spec_.entries[k].rate.Includes(static_cast<int64_t>(iteration_))) continue;
+    if (!TakesPart(k, iteration)) continue;
     auto result = RunEntry(k, feeds, outputs, cancel);
     if (!result.ok()) {
+      iteration_ = iteration;
       RestoreVariables(saved);
       return result.status();
     }
     for (auto& [name, value] : *result) all[name] = std::move(value);
   }
   ++random_.step;
-  ++iteration_;
   return all;
 }
 
@@ -210,6 +221,19 @@ absl::StatusOr<TensorMap> TrainingModel::Step(const TensorMap& feeds,
                                               const std::atomic<bool>* cancel) {
   ONWARD_ASSIGN_OR_RETURN(ValueMap results, StepValues(ToValues(feeds), outputs, cancel));
   return ToTensors(std::move(results));
+}
+
+absl::Status TrainingModel::Stage(const TensorMap& feeds, const std::vector<std::string>& outputs) {
+  for (int k = 0; k < entries(); ++k) {
+    if (!TakesPart(k, iteration_)) continue;
+    Program& program = StepProgram(k, outputs, Effect::kAssigns);
+    TensorMap relevant;
+    for (const NamedType& in : program.inputs) {
+      if (auto it = feeds.find(in.name); it != feeds.end()) relevant.insert(*it);
+    }
+    ONWARD_RETURN_IF_ERROR(program.session.Stage(relevant));
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<ValueMap> TrainingModel::EvaluateValues(const ValueMap& feeds,

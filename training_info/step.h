@@ -4,9 +4,11 @@
 #ifndef ONWARD_TRAINING_INFO_STEP_H_
 #define ONWARD_TRAINING_INFO_STEP_H_
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -66,6 +68,13 @@ class TrainingModel {
   absl::StatusOr<TensorMap> StepEntry(int entry, const TensorMap& feeds,
                                       const std::vector<std::string>& outputs = {},
                                       const std::atomic<bool>* cancel = nullptr);
+  // Begins to copy what the next step (during a step: the one after it) is fed to the accelerators,
+  // while they compute. It finds it there if it is fed the same tensors, which do not change until
+  // then.
+  absl::Status Stage(const TensorMap& feeds, const std::vector<std::string>& outputs = {});
+  // What to do while accelerators work on the next step: called once, before the host waits for
+  // them; not at all where there are none.
+  void set_meanwhile(std::function<void()> meanwhile) { meanwhile_ = std::move(meanwhile); }
   // What the training graphs of all entries give for the present values (the loss of a batch that
   // is not learned from, say), in the mode that they train in. Nothing changes.
   absl::StatusOr<ValueMap> EvaluateValues(const ValueMap& feeds,
@@ -96,8 +105,8 @@ class TrainingModel {
   // To change them, or to run something on them; what the steps noted of them is void
   // then, so the reference is good until the next step.
   Variables& variables() {
-    BringHome();
-    residents_.Forget();
+    // What could not be fetched stays the device's.
+    if (BringHome()) residents_.Forget();
     OwnVariables();
     writer_ = nullptr;
     return variables_;
@@ -120,8 +129,10 @@ class TrainingModel {
   // the next step, which copies them where the model is still there by then.
   absl::StatusOr<Model> Export() const;
 
-  // For `bench`: the plan of an entry for these feeds.
+  // For `bench` and `inspect`: the plan of an entry for feeds like these, or of these types.
   absl::StatusOr<Executor*> PrepareStep(int entry, const TensorMap& feeds,
+                                        const std::vector<std::string>& outputs);
+  absl::StatusOr<Executor*> PrepareStep(int entry, const std::map<std::string, FeedType>& feeds,
                                         const std::vector<std::string>& outputs);
 
  private:
@@ -137,11 +148,18 @@ class TrainingModel {
   void ReadCounters(const Model& model);
   Variables CopyOfVariables() const;
   void RestoreVariables(const Variables& saved);
-  // What devices hold newer goes to the host. An error stays in fetched_, for the next call that
-  // can return it.
-  void BringHome() const;
+  // What devices hold newer goes to the host. False: it did not, and the error stays in fetched_,
+  // for the next call that can return it; what is fetched is tried again.
+  bool BringHome() const;
+  absl::Status TakeFetched() const { return std::exchange(fetched_, absl::OkStatus()); }
+  // All variables, wherever they are.
+  void Overwrite(const Variables& all);
   // Before variables are written to: what Export has lent stays as it is.
   void OwnVariables();
+  // Whether a step of this number runs an entry.
+  bool TakesPart(int entry, uint64_t iteration) const {
+    return spec_.entries[entry].rate.Includes(static_cast<int64_t>(iteration));
+  }
   CompileOptions StepOptions(int entry, const std::vector<std::string>& outputs,
                              Effect effect) const;
   Program& StepProgram(int entry, const std::vector<std::string>& outputs, Effect effect);
@@ -163,6 +181,7 @@ class TrainingModel {
   Variables originals_;  // the file's values of variables that no initialization computes
   mutable std::weak_ptr<Variables> lent_;
   const Executor* writer_ = nullptr;  // RunOptions::writer
+  std::function<void()> meanwhile_;
   RandomState random_;
   std::function<void(const PlanStep&, int64_t)> on_kernel_;
   uint64_t iteration_ = 0;  // of Step; entries run alone do not count

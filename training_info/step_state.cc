@@ -82,7 +82,7 @@ absl::Status TrainingModel::Initialize() {
       fresh.insert_or_assign(b.variable, value);
     }
   }
-  Assign(fresh, &variables());
+  Overwrite(fresh);
   iteration_ = 0;
   return absl::OkStatus();
 }
@@ -100,7 +100,7 @@ absl::Status TrainingModel::Reset(const Model& start) {
     }
     values.emplace(name, *value);
   }
-  Assign(values, &variables());
+  Overwrite(values);
   ReadCounters(start);
   return absl::OkStatus();
 }
@@ -109,7 +109,7 @@ Variables TrainingModel::AveragedVariables() const { return WithAverages(average
 
 absl::StatusOr<Model> TrainingModel::Export() const {
   BringHome();
-  ONWARD_RETURN_IF_ERROR(fetched_);
+  ONWARD_RETURN_IF_ERROR(TakeFetched());
   // One lease for all that share the present memory: it ends with the last of them.
   std::shared_ptr<Variables> lent = lent_.lock();
   if (lent == nullptr) lent = std::make_shared<Variables>(variables_);
@@ -127,11 +127,27 @@ absl::StatusOr<Model> TrainingModel::Export() const {
   return out;
 }
 
-void TrainingModel::BringHome() const { fetched_.Update(residents_.Fetch(&variables_)); }
+bool TrainingModel::BringHome() const {
+  const absl::Status status = residents_.Fetch(&variables_);
+  fetched_.Update(status);
+  return status.ok();
+}
+
+void TrainingModel::Overwrite(const Variables& all) {
+  Assign(all, &variables());
+  residents_.Forget();
+  fetched_ = absl::OkStatus();
+}
 
 Variables TrainingModel::CopyOfVariables() const { return CopyOf(variables()); }
 
-void TrainingModel::RestoreVariables(const Variables& saved) { Assign(saved, &variables()); }
+void TrainingModel::RestoreVariables(const Variables& saved) {
+  if (saved.empty()) {
+    variables();
+  } else {
+    Overwrite(saved);
+  }
+}
 
 void TrainingModel::OwnVariables() {
   if (lent_.expired()) return;

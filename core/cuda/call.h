@@ -12,6 +12,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "core/cuda/fault.h"
 #include "core/device/kernel.h"
 
 namespace onward::cuda {
@@ -19,6 +20,8 @@ namespace onward::cuda {
 inline cudaStream_t StreamOf(const KernelCall& call) {
   return static_cast<cudaStream_t>(call.stream);
 }
+
+inline FaultPlace FaultOf(const KernelCall& call) { return {call.fault, call.step}; }
 
 // Whether every later call of the process fails too.
 bool IsSticky(cudaError_t error);

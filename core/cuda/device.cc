@@ -59,6 +59,14 @@ class CudaDevice final : public Device {
     });
   }
 
+  absl::StatusOr<std::shared_ptr<void>> AllocateHost(size_t bytes) const override {
+    ONWARD_RETURN_IF_ERROR(StatusOf(cudaSetDevice(context_.options.index), "cannot use the GPU"));
+    void* memory = nullptr;
+    ONWARD_RETURN_IF_ERROR(StatusOf(cudaMallocHost(&memory, std::max<size_t>(bytes, 1)),
+                                    "cannot get pinned memory for copies"));
+    return std::shared_ptr<void>(memory, [](void* p) { cudaFreeHost(p); });
+  }
+
   absl::StatusOr<std::unique_ptr<Stream>> MakeStream() const override {
     return cuda::MakeStream(context_.options.index);
   }

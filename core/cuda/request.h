@@ -80,6 +80,14 @@ Kernel QueuedKernel(const KernelRequest& r, Launch launch) {
   return kernel;
 }
 
+// The same for one that tells of faults; what they are called.
+template <class Launch>
+Kernel FaultingKernel(const KernelRequest& r, const char* fault, Launch launch) {
+  Kernel kernel = QueuedKernel(r, std::move(launch));
+  kernel.fault = fault;
+  return kernel;
+}
+
 // Copies within the device, unless it is the same place.
 inline cudaError_t CopyBytes(void* to, const void* from, size_t bytes, cudaStream_t stream) {
   if (bytes == 0 || to == from) return cudaSuccess;

@@ -49,16 +49,6 @@ void Staging::HandOut(Piece& piece) {
 }
 
 absl::Status Staging::BeginNextPiece() {
-  if (holds_) {
-    ONWARD_RETURN_IF_ERROR(AddPiece());
-    current_ = pieces_.size() - 1;
-    return absl::OkStatus();
-  }
-  if (unmarked_) {
-    ONWARD_RETURN_IF_ERROR(StatusOf(cudaStreamSynchronize(stream_), "cannot wait for copies"));
-    Finish();
-    return absl::OkStatus();
-  }
   ONWARD_RETURN_IF_ERROR(
       StatusOf(cudaEventRecord(pieces_[current_].done, stream_), "cannot record an event"));
   if (current_ + 1 == pieces_.size() && pieces_.size() < kMaxPieces) {
@@ -102,26 +92,15 @@ absl::Status Staging::CopyOut(void* host, const void* from, size_t bytes) {
     ONWARD_RETURN_IF_ERROR(StatusOf(cudaMemcpyAsync(memory, static_cast<const char*>(from) + at, n,
                                                     cudaMemcpyDeviceToHost, stream_),
                                     "cannot copy from the GPU"));
-    pieces_[current_].arrivals.push_back({static_cast<char*>(host) + at, memory, n, holds_});
+    pieces_[current_].arrivals.push_back({static_cast<char*>(host) + at, memory, n});
     at += n;
   }
   return absl::OkStatus();
 }
 
-void Staging::EndHold(bool keep) {
-  holds_ = false;
-  unmarked_ = true;
-  for (Piece& piece : pieces_) {
-    if (!keep) std::erase_if(piece.arrivals, [](const Arrival& a) { return a.held; });
-    for (Arrival& a : piece.arrivals) a.held = false;
-  }
-}
-
 void Staging::Finish() {
   for (Piece& piece : pieces_) HandOut(piece);
-  for (; pieces_.size() > kMaxPieces; pieces_.pop_back()) Free(pieces_.back());
   current_ = 0;
-  unmarked_ = false;
 }
 
 void Staging::Drop() {

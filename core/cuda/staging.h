@@ -28,17 +28,12 @@ class Staging {
   void Finish();
   // The stream has failed: nothing will arrive.
   void Drop();
-  // Between these two the stream's work is put down and not done: nothing waits, and no piece is
-  // used again. Copies out that are not kept never arrive.
-  void BeginHold() { holds_ = true; }
-  void EndHold(bool keep);
 
  private:
   struct Arrival {
     void* host;
     const void* memory;
     size_t bytes;
-    bool held;
   };
   struct Piece {
     char* memory = nullptr;
@@ -57,8 +52,6 @@ class Staging {
   cudaStream_t stream_;
   std::vector<Piece> pieces_;
   size_t current_ = 0;
-  bool holds_ = false;
-  bool unmarked_ = false;  // pieces may be in use that no event tells of
 };
 
 }  // namespace onward::cuda

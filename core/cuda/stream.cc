@@ -6,8 +6,8 @@
 
 #include "core/base/status.h"
 #include "core/cuda/call.h"
-#include "core/cuda/capture.h"
-#include "core/cuda/finite.h"
+#include "core/cuda/commit.h"
+#include "core/cuda/recording.h"
 #include "core/cuda/staging.h"
 
 namespace onward::cuda {
@@ -25,13 +25,13 @@ std::optional<FloatFormat> FormatOf(DType dtype) {
 
 class CudaStream final : public Stream {
  public:
-  CudaStream(int device, cudaStream_t stream, int* found)
-      : device_(device), stream_(stream), found_(found), staging_(stream), capture_(stream) {}
+  CudaStream(int device, cudaStream_t stream, cudaEvent_t reached)
+      : device_(device), stream_(stream), reached_(reached), staging_(stream) {}
 
   ~CudaStream() override {
     cudaSetDevice(device_);
     cudaStreamSynchronize(stream_);
-    cudaFree(found_);
+    cudaEventDestroy(reached_);
     cudaStreamDestroy(stream_);
   }
 
@@ -58,32 +58,63 @@ class CudaStream final : public Stream {
                     "cannot copy within the GPU");
   }
 
-  absl::StatusOr<bool> AllFinite(const Tensor& tensor) override {
+  absl::Status CopyPinnedIn(void* to, const void* pinned, size_t bytes) override {
+    if (bytes == 0) return absl::OkStatus();
+    ONWARD_RETURN_IF_ERROR(Enter());
+    return StatusOf(cudaMemcpyAsync(to, pinned, bytes, cudaMemcpyHostToDevice, stream_),
+                    "cannot copy to the GPU");
+  }
+
+  absl::Status CopyPinnedOut(void* pinned, const void* from, size_t bytes) override {
+    if (bytes == 0) return absl::OkStatus();
+    ONWARD_RETURN_IF_ERROR(Enter());
+    return StatusOf(cudaMemcpyAsync(pinned, from, bytes, cudaMemcpyDeviceToHost, stream_),
+                    "cannot copy from the GPU");
+  }
+
+  absl::Status CopyUnless(const uint32_t* stop, void* to, const void* from, size_t bytes) override {
+    ONWARD_RETURN_IF_ERROR(Enter());
+    return StatusOf(cuda::CopyUnless(stop, to, from, bytes, stream_), "cannot copy within the GPU");
+  }
+
+  absl::Status FlagInfinite(const Tensor& tensor, uint32_t* bad) override {
     const std::optional<FloatFormat> format = FormatOf(tensor.dtype());
-    if (!format.has_value() || tensor.elements() == 0) return true;
+    if (!format.has_value()) return absl::OkStatus();
     ONWARD_RETURN_IF_ERROR(Enter());
-    ONWARD_RETURN_IF_ERROR(
-        StatusOf(cudaMemsetAsync(found_, 0, sizeof(int), stream_), "cannot clear memory"));
-    ONWARD_RETURN_IF_ERROR(
-        StatusOf(LaunchFindInfinite(tensor.raw(), tensor.elements(), *format, found_, stream_),
-                 "cannot look for infinite numbers"));
-    ONWARD_RETURN_IF_ERROR(staging_.CopyOut(&host_found_, found_, sizeof(int)));
-    ONWARD_RETURN_IF_ERROR(Synchronize());
-    return host_found_ == 0;
+    return StatusOf(FindInfinite(tensor.raw(), tensor.elements(), *format, bad, stream_),
+                    "cannot look for infinite numbers");
   }
 
-  absl::Status Begin() override {
+  absl::Status SetStop(const uint32_t* words, int count, const Fault* fault,
+                       uint32_t* stop) override {
     ONWARD_RETURN_IF_ERROR(Enter());
-    ONWARD_RETURN_IF_ERROR(capture_.Begin());
-    staging_.BeginHold();
-    return absl::OkStatus();
+    return StatusOf(cuda::SetStop(words, count, fault, stop, stream_),
+                    "cannot decide on the assignments");
   }
 
-  absl::Status End(bool keep) override {
+  absl::Status BeginRecording() override {
+    ONWARD_RETURN_IF_ERROR(Enter());
+    return BeginCapture(stream_);
+  }
+
+  absl::StatusOr<std::unique_ptr<Recording>> EndRecording(bool keep) override {
     const absl::Status entered = Enter();
-    const absl::Status ended = capture_.End(keep && entered.ok());
-    staging_.EndHold(keep && entered.ok() && ended.ok());
-    return entered.ok() ? ended : entered;
+    auto recording = EndCapture(stream_, keep && entered.ok());
+    if (!entered.ok()) return entered;
+    return recording;
+  }
+
+  absl::Status Replay(Recording& recording) override {
+    ONWARD_RETURN_IF_ERROR(Enter());
+    return Launch(recording, stream_);
+  }
+
+  absl::Status WaitFor(Stream& other) override {
+    CudaStream& before = static_cast<CudaStream&>(other);
+    ONWARD_RETURN_IF_ERROR(Enter());
+    ONWARD_RETURN_IF_ERROR(
+        StatusOf(cudaEventRecord(before.reached_, before.stream_), "cannot record an event"));
+    return StatusOf(cudaStreamWaitEvent(stream_, before.reached_, 0), "cannot wait for an event");
   }
 
   absl::Status Synchronize() override {
@@ -102,10 +133,8 @@ class CudaStream final : public Stream {
 
   int device_;
   cudaStream_t stream_;
-  int* found_;  // on the device: whether AllFinite met something else
-  int host_found_ = 0;
+  cudaEvent_t reached_;  // for streams that wait for this one
   Staging staging_;
-  Capture capture_;
 };
 
 }  // namespace
@@ -115,13 +144,13 @@ absl::StatusOr<std::unique_ptr<Stream>> MakeStream(int device) {
   cudaStream_t stream = nullptr;
   ONWARD_RETURN_IF_ERROR(
       StatusOf(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cannot make a stream"));
-  void* found = nullptr;
-  const cudaError_t allocated = cudaMalloc(&found, sizeof(int));
-  if (allocated != cudaSuccess) {
+  cudaEvent_t reached = nullptr;
+  const cudaError_t made = cudaEventCreateWithFlags(&reached, cudaEventDisableTiming);
+  if (made != cudaSuccess) {
     cudaStreamDestroy(stream);
-    return StatusOf(allocated, "cannot get memory for a stream");
+    return StatusOf(made, "cannot make an event");
   }
-  return std::make_unique<CudaStream>(device, stream, static_cast<int*>(found));
+  return std::make_unique<CudaStream>(device, stream, reached);
 }
 
 }  // namespace onward::cuda

@@ -14,8 +14,16 @@
 
 namespace onward {
 
+// Work that was put down once, to be queued as a whole as often as wanted. Goes before the memory
+// that it uses.
+class Recording {
+ public:
+  virtual ~Recording() = default;
+};
+
 // Work of a device with memory of its own, done in the order in which it is queued. Everything
 // returns at once; what failed on the way is told by a later call, at the latest by Synchronize.
+// Pointers are to the device's memory unless they are said to be the host's.
 class Stream {
  public:
   virtual ~Stream() = default;
@@ -24,17 +32,28 @@ class Stream {
   virtual absl::Status CopyIn(void* to, const void* host, size_t bytes) = 0;
   // To the host, where they are after the next Synchronize.
   virtual absl::Status CopyOut(void* host, const void* from, size_t bytes) = 0;
+  // Between the device and memory of Device::AllocateHost, which stays as it is until this is done.
+  virtual absl::Status CopyPinnedIn(void* to, const void* pinned, size_t bytes) = 0;
+  virtual absl::Status CopyPinnedOut(void* pinned, const void* from, size_t bytes) = 0;
   // Within the device.
   virtual absl::Status Copy(void* to, const void* from, size_t bytes) = 0;
-  // Whether every element is finite, for floating-point tensors of the device. Waits.
-  virtual absl::StatusOr<bool> AllFinite(const Tensor& tensor) = 0;
-  // What is queued from here to End happens as a whole, or, where `keep` is false or End fails,
-  // not at all. Nothing waits in between. A stream that cannot do so does it one by one.
-  virtual absl::Status Begin() { return absl::OkStatus(); }
-  virtual absl::Status End(bool keep) {
-    (void)keep;
-    return absl::OkStatus();
-  }
+  // Unless *stop is set.
+  virtual absl::Status CopyUnless(const uint32_t* stop, void* to, const void* from,
+                                  size_t bytes) = 0;
+  // Sets *bad unless every element of a floating-point tensor of the device is finite.
+  virtual absl::Status FlagInfinite(const Tensor& tensor, uint32_t* bad) = 0;
+  // Sets *stop if one of the words is set or there is a fault (may be null), and leaves it
+  // otherwise.
+  virtual absl::Status SetStop(const uint32_t* words, int count, const Fault* fault,
+                               uint32_t* stop) = 0;
+  // What is queued in between is put down and not done; nothing waits, and nothing is copied but by
+  // the pinned copies and within the device. Where `keep` is false the result is null.
+  virtual absl::Status BeginRecording() = 0;
+  virtual absl::StatusOr<std::unique_ptr<Recording>> EndRecording(bool keep) = 0;
+  // Queues a recording of this stream: all of it, or where this fails, nothing.
+  virtual absl::Status Replay(Recording& recording) = 0;
+  // What is queued here from now on comes after all that is queued there, on the same device.
+  virtual absl::Status WaitFor(Stream& other) = 0;
   // Waits for all that was queued.
   virtual absl::Status Synchronize() = 0;
 };
@@ -51,6 +70,11 @@ class Device {
   // Memory of its own, given back when the last owner goes, once all that was queued on any
   // stream by then is done. Contents undefined.
   virtual absl::StatusOr<std::shared_ptr<void>> Allocate(size_t bytes) const {
+    (void)bytes;
+    return absl::UnimplementedError("the device has no memory of its own");
+  }
+  // Memory of the host that the device copies from and to while the host goes on.
+  virtual absl::StatusOr<std::shared_ptr<void>> AllocateHost(size_t bytes) const {
     (void)bytes;
     return absl::UnimplementedError("the device has no memory of its own");
   }

@@ -18,6 +18,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "core/device/run_state.h"
 #include "core/graph/graph.h"
 #include "core/graph/operator_set.h"
 #include "core/tensor/tensor.h"
@@ -76,14 +77,6 @@ struct KernelRequest {
   const Shape& out(int i) const { return *outputs[i].shape; }
 };
 
-// Per-run facts for kernels that draw random numbers. A node's draw is a
-// function of (its seed or `seed` and the node's `stream`, `step`) alone, so
-// the step counter in a file is the whole generator state.
-struct RandomState {
-  uint64_t seed = 0;
-  uint64_t step = 0;
-};
-
 // What a kernel that writes over variables remembers of them from one run to the next.
 struct UpdateNotes {
   bool hold = false;               // nobody else has written the variables since
@@ -104,6 +97,11 @@ struct KernelCall {
   // What the device calls the order of its work (a cudaStream_t): the kernel queues what it does
   // there and returns. Null on devices that work at once.
   void* stream = nullptr;
+  // In the device's memory, and null where nobody cares:
+  const RandomState* random_there = nullptr;  // instead of `random`, which queued work may outlive
+  Fault* fault = nullptr;
+  const uint32_t* stop = nullptr;  // where it is not zero, a kernel of phase two writes nothing
+  uint32_t step = 0;               // for Fault
 };
 
 // One operand of a run of elements: it advances with the output, or stays.
@@ -166,6 +164,11 @@ struct Kernel {
   // each output o that would hold others. Nothing else is written. Floating-point
   // variables are written in place only by kernels that can tell.
   std::function<bool(const KernelCall& call, bool* bad)> would_be_finite;
+  // The same on a device with memory of its own, where it is queued: bad[o] (in the device's
+  // memory) becomes 1 for each such output o. A kernel that has it heeds KernelCall::stop.
+  std::function<absl::Status(const KernelCall& call, uint32_t* bad)> flag_infinite;
+  // What a Fault of this kernel is called ("index", "label"); null: it finds none.
+  const char* fault = nullptr;
   // Set by element-wise kernels with one output.
   std::shared_ptr<const Pointwise> pointwise;
   // Set where the number of tensors is free.

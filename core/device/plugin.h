@@ -20,7 +20,7 @@ struct DeviceOptions {
 };
 
 // Changes whenever a type that crosses the border does.
-inline constexpr int kDeviceAbi = 1;
+inline constexpr int kDeviceAbi = 2;
 
 struct DevicePlugin {
   int abi = kDeviceAbi;

@@ -28,6 +28,17 @@ absl::StatusOr<ValueMap> Session::RunValues(const ValueMap& feeds, Variables* va
   return executor->RunValues(feeds, variables, options);
 }
 
+absl::Status Session::Stage(const TensorMap& feeds) {
+  const ValueMap values = ToValues(feeds);
+  std::vector<const Value*> inputs;
+  for (const std::string& name : program_->inputs()) {
+    auto it = values.find(name);
+    inputs.push_back(it == values.end() ? nullptr : &it->second);
+  }
+  Executor* const executor = program_->Find(inputs);
+  return executor == nullptr ? absl::OkStatus() : executor->Stage(inputs);
+}
+
 absl::StatusOr<TensorMap> Session::Run(const TensorMap& feeds, Variables* variables,
                                        const RunOptions& options) {
   ONWARD_ASSIGN_OR_RETURN(ValueMap results, RunValues(ToValues(feeds), variables, options));

@@ -23,6 +23,9 @@ class Session {
                                 const RunOptions& options = {});
   absl::StatusOr<ValueMap> RunValues(const ValueMap& feeds, Variables* variables,
                                      const RunOptions& options = {});
+  // Begins to copy what a later run is fed to the accelerators (Executor::Stage), if it has run
+  // before on feeds of these types.
+  absl::Status Stage(const TensorMap& feeds);
   // The executor for feeds of these types, compiled on first use.
   absl::StatusOr<Executor*> Prepare(const std::map<std::string, FeedType>& feeds);
   const Graph& graph() const { return program_->graph(); }

@@ -32,7 +32,7 @@ Tensor SliceOf(const Tensor& tensor, int64_t i) {
   const int64_t size = tensor.dtype() == DType::kString ? static_cast<int64_t>(sizeof(std::string))
                                                         : DTypeBits(tensor.dtype()) / 8;
   char* data = static_cast<char*>(const_cast<void*>(tensor.raw()));
-  return Tensor(tensor.dtype(), shape, data + i * shape.elements() * size, nullptr);
+  return Tensor(tensor.dtype(), shape, data + i * shape.elements() * size, nullptr, tensor.place());
 }
 
 }  // namespace onward

@@ -67,8 +67,12 @@ Tensor::Tensor(DType dtype, Shape shape) : dtype_(dtype), shape_(std::move(shape
   }
 }
 
-Tensor::Tensor(DType dtype, Shape shape, void* data, std::shared_ptr<void> owner)
-    : dtype_(dtype), shape_(std::move(shape)), data_(data), owner_(std::move(owner)) {}
+Tensor::Tensor(DType dtype, Shape shape, void* data, std::shared_ptr<void> owner, int place)
+    : dtype_(dtype),
+      place_(place),
+      shape_(std::move(shape)),
+      data_(data),
+      owner_(std::move(owner)) {}
 
 Tensor Tensor::Zeros(DType dtype, Shape shape) {
   Tensor t(dtype, std::move(shape));
@@ -80,6 +84,7 @@ size_t Tensor::bytes() const { return TensorBytes(dtype_, shape_); }
 
 Tensor Tensor::Clone() const {
   if (!defined()) return {};
+  CheckInvariant(place_ == 0, "only who made a tensor elsewhere can copy it");
   Tensor copy(dtype_, shape_);
   if (dtype_ == DType::kString) {
     const auto v = values<std::string>();
@@ -95,7 +100,7 @@ Tensor Tensor::Clone() const {
 
 Tensor Tensor::Reshaped(Shape shape) const {
   CheckInvariant(shape.elements() == elements(), "Reshaped keeps the number of elements");
-  return Tensor(dtype_, std::move(shape), data_, owner_);
+  return Tensor(dtype_, std::move(shape), data_, owner_, place_);
 }
 
 absl::StatusOr<std::vector<int64_t>> ToInts(const Tensor& t) {

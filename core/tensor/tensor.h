@@ -25,7 +25,7 @@ class Tensor {
   // which Run and Compile turn into a Status.
   Tensor(DType dtype, Shape shape);
   // Views memory that `owner` keeps alive (or, if null, the caller).
-  Tensor(DType dtype, Shape shape, void* data, std::shared_ptr<void> owner);
+  Tensor(DType dtype, Shape shape, void* data, std::shared_ptr<void> owner, int place = 0);
 
   static Tensor Zeros(DType dtype, Shape shape);
   template <typename T>
@@ -48,6 +48,12 @@ class Tensor {
   const Shape& shape() const { return shape_; }
   int64_t elements() const { return shape_.elements(); }
   size_t bytes() const;
+
+  // In whose memory it is: 0, where the host can reach it. What other numbers mean is up to who
+  // made the tensor (Plan::DeviceOf); nobody else may look at its elements.
+  int place() const { return place_; }
+  // Whether its memory lasts as long as it does.
+  bool owned() const { return owner_ != nullptr; }
 
   void* raw() { return data_; }
   const void* raw() const { return data_; }
@@ -74,6 +80,7 @@ class Tensor {
 
  private:
   DType dtype_ = DType::kUndefined;
+  int place_ = 0;
   Shape shape_;
   void* data_ = nullptr;
   std::shared_ptr<void> owner_;

@@ -120,12 +120,14 @@ FlagRows SharedRows() {
         Base{"compare", "@two.onnx @two.onnx"}, Base{"bench", "@two.onnx --seconds 0"}}) {
     // What a case cannot do is counted, and no error of the command.
     const char* refused = b.command == "score" ? "1" : "2";
-    for (FlagRow& row :
-         FlagRows{{b.command, "threads", b.base, "--threads 0", "ERR", "an integer in [1, 1024]"},
-                  {b.command, "memory-limit", b.base, "--memory-limit 1", "EXIT", refused},
-                  {b.command, "device", b.base, "--device cuda:99", "EXIT", "2"},
-                  {b.command, "require-device", b.base, "--require-device", "EXIT", "2"},
-                  {b.command, "plugin", b.base, "--plugin @none.so", "EXIT", "2"}}) {
+    for (FlagRow& row : FlagRows{
+             {b.command, "threads", b.base, "--threads 0", "ERR", "an integer in [1, 1024]"},
+             {b.command, "memory-limit", b.base, "--memory-limit 1", "EXIT", refused},
+             {b.command, "device", b.base, "--device cuda:99", "EXIT", "2"},
+             {b.command, "require-device", b.base, "--require-device", "EXIT", "2"},
+             {b.command, "allow-nondeterministic", b.base, "--allow-nondeterministic", "EXIT", "2"},
+             {b.command, "allow-tf32", b.base, "--allow-tf32", "EXIT", "2"},
+             {b.command, "plugin", b.base, "--plugin @none.so", "EXIT", "2"}}) {
       row.before = b.before;
       rows.push_back(std::move(row));
     }

@@ -82,6 +82,8 @@ FlagRows TrainRows() {
       {"train", "memory-limit", all, "--memory-limit 1", "EXIT", "2"},
       {"train", "device", all, "--device cuda:99", "EXIT", "2"},
       {"train", "require-device", all, "--require-device", "EXIT", "2"},
+      {"train", "allow-nondeterministic", all, "--allow-nondeterministic", "EXIT", "2"},
+      {"train", "allow-tf32", all, "--allow-tf32", "EXIT", "2"},
       {"train", "plugin", all, "--plugin @none.so", "EXIT", "2"},
   };
 }
@@ -101,6 +103,8 @@ FlagRows EvalRows() {
       {"eval", "memory-limit", classes, "--memory-limit 1", "EXIT", "2"},
       {"eval", "device", classes, "--device cuda:99", "EXIT", "2"},
       {"eval", "require-device", classes, "--require-device", "EXIT", "2"},
+      {"eval", "allow-nondeterministic", classes, "--allow-nondeterministic", "EXIT", "2"},
+      {"eval", "allow-tf32", classes, "--allow-tf32", "EXIT", "2"},
       {"eval", "ema", classes, "--ema", "ERR", "holds no averages"},
       {"eval", "plugin", classes, "--plugin @none.so", "EXIT", "2"},
   };

@@ -58,24 +58,88 @@ TEST(CudaStream, ManySmallCopiesBetweenTwoWaits) {
   for (int32_t i = 0; i < kCount; ++i) ASSERT_EQ(back[i], i);
 }
 
-TEST(CudaStream, DoesWorkAsAWholeOrNotAtAll) {
+TEST(CudaStream, QueuesWhatWasPutDownAsOftenAsAsked) {
   Stream& stream = EmulatedStream();
-  const int64_t n = 3 << 19;  // more than the pinned memory that is used in turn
-  const Tensor first = Counted(n), second = Tensor::Zeros(DType::kInt32, Shape{n});
-  for (const bool keep : {true, false, true}) {
-    auto to = ToDevice(Emulated(), stream, first);
-    ASSERT_TRUE(to.ok() && stream.Synchronize().ok());
-    Tensor early = first.Clone();
-    ASSERT_TRUE(stream.Begin().ok());
-    ASSERT_TRUE(stream.CopyIn(to->raw(), second.raw(), second.bytes()).ok());
-    ASSERT_TRUE(stream.CopyOut(early.raw(), to->raw(), early.bytes()).ok());
-    const absl::Status ended = stream.End(keep);
-    ASSERT_TRUE(ended.ok()) << ended;
-    const auto back = FromDevice(stream, *to);
-    ASSERT_TRUE(back.ok()) << back.status();
-    EXPECT_TRUE(Identical(*back, keep ? second : first)) << keep;
-    EXPECT_TRUE(Identical(early, keep ? second : first)) << keep;
+  constexpr int64_t kBytes = 1000;
+  const auto pinned = Emulated().AllocateHost(2 * kBytes);
+  const auto there = Emulated().Allocate(2 * kBytes);
+  ASSERT_TRUE(pinned.ok() && there.ok());
+  char* const host = static_cast<char*>(pinned->get());
+  char* const device = static_cast<char*>(there->get());
+  std::memset(host, 0, 2 * kBytes);
+  for (const bool keep : {false, true}) {
+    ASSERT_TRUE(stream.BeginRecording().ok());
+    ASSERT_TRUE(stream.CopyPinnedIn(device, host, kBytes).ok());
+    ASSERT_TRUE(stream.Copy(device + kBytes, device, kBytes).ok());
+    ASSERT_TRUE(stream.CopyPinnedOut(host + kBytes, device + kBytes, kBytes).ok());
+    auto recording = stream.EndRecording(keep);
+    ASSERT_TRUE(recording.ok()) << recording.status();
+    ASSERT_TRUE(stream.Synchronize().ok());
+    EXPECT_EQ(host[kBytes], 0);  // put down, not done
+    EXPECT_EQ(*recording != nullptr, keep);
+    for (char run = 1; keep && run < 4; ++run) {
+      std::memset(host, run, kBytes);
+      ASSERT_TRUE(stream.Replay(**recording).ok());
+      ASSERT_TRUE(stream.Synchronize().ok());
+      EXPECT_EQ(host[kBytes], run);
+      EXPECT_EQ(host[2 * kBytes - 1], run);
+    }
   }
+}
+
+TEST(CudaStream, WaitsForAnother) {
+  auto other = Emulated().MakeStream();
+  ASSERT_TRUE(other.ok());
+  const auto memory = Emulated().Allocate(sizeof(int));
+  for (int round = 0; round < 5; ++round) {
+    const int before = round;
+    int after = -1;
+    ASSERT_TRUE((*other)->CopyIn(memory->get(), &before, sizeof(int)).ok());
+    ASSERT_TRUE(EmulatedStream().WaitFor(**other).ok());
+    ASSERT_TRUE(EmulatedStream().CopyOut(&after, memory->get(), sizeof(int)).ok());
+    ASSERT_TRUE(EmulatedStream().Synchronize().ok());
+    EXPECT_EQ(after, round);
+  }
+}
+
+TEST(CudaStream, CopiesUnlessSomethingIsWrong) {
+  Stream& stream = EmulatedStream();
+  const auto words = [&](std::vector<int32_t> values) {
+    return *ToDevice(Emulated(), stream,
+                     Tensor::FromValues<int32_t>(Shape{static_cast<int64_t>(values.size())},
+                                                 absl::MakeConstSpan(values)));
+  };
+  const auto word = [](Tensor& t) { return static_cast<uint32_t*>(t.raw()); };
+  Fault fault;
+  for (const bool bad : {false, true}) {
+    for (const bool faulty : {false, true}) {
+      // 1003: neither whole words nor whole vectors.
+      for (const int64_t bytes : {0, 1, 4, 1003, 4096}) {
+        fault.step = faulty ? 7 : 0;
+        std::vector<int32_t> flags(300, 0);
+        flags[299] = bad;
+        Tensor on_device = words(flags), stop = words({0});
+        Tensor from = *ToDevice(Emulated(), stream, Counted(2000)),
+               to = *ToDevice(Emulated(), stream, Tensor::Zeros(DType::kInt32, Shape{2000}));
+        const auto place = Emulated().Allocate(sizeof(Fault));
+        ASSERT_TRUE(stream.CopyIn(place->get(), &fault, sizeof(Fault)).ok());
+        ASSERT_TRUE(
+            stream.SetStop(word(on_device), 300, static_cast<Fault*>(place->get()), word(stop))
+                .ok());
+        ASSERT_TRUE(stream.CopyUnless(word(stop), to.raw(), from.raw(), bytes).ok());
+        const Tensor found = *FromDevice(stream, to);
+        Tensor expected = Tensor::Zeros(DType::kInt32, Shape{2000});
+        if (!bad && !faulty) std::memcpy(expected.raw(), Counted(2000).raw(), bytes);
+        EXPECT_TRUE(Identical(found, expected)) << bad << faulty << bytes;
+      }
+    }
+  }
+}
+
+bool IsFinite(const Tensor& tensor) {
+  Tensor bad = *ToDevice(Emulated(), EmulatedStream(), Tensor::Zeros(DType::kInt32, Shape{1}));
+  EXPECT_TRUE(EmulatedStream().FlagInfinite(tensor, static_cast<uint32_t*>(bad.raw())).ok());
+  return FromDevice(EmulatedStream(), bad)->data<int32_t>()[0] == 0;
 }
 
 TEST(CudaStream, FindsWhatIsNotFinite) {
@@ -88,14 +152,12 @@ TEST(CudaStream, FindsWhatIsNotFinite) {
         const Tensor host = Converted(Doubles(Shape{n}, values), dtype);
         auto tensor = ToDevice(Emulated(), EmulatedStream(), host);
         ASSERT_TRUE(tensor.ok());
-        const auto finite = EmulatedStream().AllFinite(*tensor);
-        ASSERT_TRUE(finite.ok()) << finite.status();
-        EXPECT_EQ(*finite, std::isfinite(odd)) << DTypeName(dtype) << " " << odd << " " << n;
+        EXPECT_EQ(IsFinite(*tensor), std::isfinite(odd)) << DTypeName(dtype) << " " << odd << n;
       }
     }
   }
   auto empty = NewOnDevice(Emulated(), DType::kFloat, Shape{0});
-  EXPECT_TRUE(EmulatedStream().AllFinite(*empty).value());
+  EXPECT_TRUE(IsFinite(*empty));
 }
 
 TEST(CudaDevice, SaysThatMemoryIsShort) {

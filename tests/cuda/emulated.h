@@ -17,11 +17,14 @@
 
 namespace onward {
 
+inline std::string CudaDeviceName() {
+  const char* wanted = std::getenv("ONWARD_CUDA_DEVICE");
+  return wanted == nullptr ? "cuda-emu" : wanted;
+}
+
 inline const Device& Emulated() {
   static const Device* const device = [] {
-    const char* wanted = std::getenv("ONWARD_CUDA_DEVICE");
-    const bool real = wanted != nullptr && std::string(wanted) == "cuda";
-    auto opened = OpenDevice(real ? BuiltCuda() : EmulatedCuda(), {});
+    auto opened = OpenDevice(CudaDeviceName() == "cuda" ? BuiltCuda() : EmulatedCuda(), {});
     CheckInvariant(opened.ok(), opened.ok() ? "" : opened.status().ToString().c_str());
     return opened->release();
   }();

@@ -96,7 +96,7 @@ TEST(CudaKernels, AreListed) {
   }
   std::cout << names.size() << " operators have CUDA kernels: " << absl::StrJoin(names, ", ")
             << "\n";
-  EXPECT_FALSE(names.empty());
+  EXPECT_GE(names.size(), 130u);
 }
 
 }  // namespace

@@ -122,17 +122,20 @@ std::vector<int> BadOutputs(const Step& step, int tensor, int64_t at, double gra
   out.resize(call.outputs.size());
   for (const auto& [output, input] : trial.kernel().in_place) out[output] = in[input];
   for (Tensor& t : out) out_pointers.push_back(&t);
-  std::vector<char> bad(out.size(), 0);
+  const Shape words{static_cast<int64_t>(out.size())};
+  Tensor bad = *ToDevice(Emulated(), EmulatedStream(), Tensor::Zeros(DType::kInt32, words));
+  Tensor stop = *ToDevice(Emulated(), EmulatedStream(), Tensor::Scalar<int32_t>(1));
   KernelCall kernel_call{in_pointers, out_pointers, nullptr, {}};
   kernel_call.stream = EmulatedStream().native();
-  const bool finite =
-      trial.kernel().would_be_finite(kernel_call, reinterpret_cast<bool*>(bad.data()));
+  kernel_call.stop = static_cast<const uint32_t*>(stop.raw());
+  EXPECT_TRUE(trial.kernel().flag_infinite(kernel_call, static_cast<uint32_t*>(bad.raw())).ok());
+  EXPECT_TRUE(trial.kernel().run(kernel_call).ok());
+  const Tensor found = *FromDevice(EmulatedStream(), bad);
   std::vector<int> outputs;
-  for (size_t o = 0; o < bad.size(); ++o) {
-    if (bad[o] != 0) outputs.push_back(static_cast<int>(o));
+  for (int64_t o = 0; o < found.elements(); ++o) {
+    if (found.data<int32_t>()[o] != 0) outputs.push_back(static_cast<int>(o));
   }
-  EXPECT_EQ(finite, outputs.empty());
-  // Nothing was written.
+  // Neither asking nor a run that is stopped writes anything.
   const Tensor x = *FromDevice(EmulatedStream(), out[0]);
   EXPECT_EQ(ValueOf(x, 0), ValueOf(call.values[step.has_t ? 2 : 1], 0));
   return outputs;

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "tests/cuda_emu/barrier_sites.h"
 #include "tests/cuda_emu/memory.h"
 #include "tests/cuda_emu/scheduler.h"
 #include "tests/cuda_emu/state.h"
@@ -119,10 +120,11 @@ void Race(const Checker& checker, const Touch& before, bool was_write, bool writ
   active = false;
   char place[1024];
   DescribePlace(place, sizeof place);
-  Fatal("race: a %s in %s, and a %s by thread %u of %s, with no barrier between",
+  Fatal("race: a %s in %s, and a %s by thread %u of %s%s, with no barrier between",
         write ? "write" : "read", place, was_write ? "write" : "read",
         static_cast<unsigned>(before.thread),
-        before.interval < checker.block_first ? "another block" : "the same block");
+        before.interval < checker.block_first ? "another block" : "the same block",
+        before.lanes != 0 || before.warps != 0 ? ", the last of several" : "");
 }
 
 void TouchByte(const Checker& checker, Cell& cell, bool shared, bool write, const Touch& now) {

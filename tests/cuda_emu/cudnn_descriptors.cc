@@ -87,12 +87,6 @@ cudnnStatus_t cudnnCreateConvolutionDescriptor(cudnnConvolutionDescriptor_t* con
 cudnnStatus_t cudnnDestroyConvolutionDescriptor(cudnnConvolutionDescriptor_t convolution) {
   return Destroy(convolution);
 }
-cudnnStatus_t cudnnCreatePoolingDescriptor(cudnnPoolingDescriptor_t* pooling) {
-  return Create(pooling);
-}
-cudnnStatus_t cudnnDestroyPoolingDescriptor(cudnnPoolingDescriptor_t pooling) {
-  return Destroy(pooling);
-}
 
 cudnnStatus_t cudnnSetTensorNdDescriptor(cudnnTensorDescriptor_t tensor, cudnnDataType_t type,
                                          int rank, const int* dims, const int* strides) {
@@ -184,27 +178,6 @@ cudnnStatus_t cudnnSetConvolutionMathType(cudnnConvolutionDescriptor_t convoluti
   if (convolution == nullptr) return CUDNN_STATUS_BAD_PARAM;
   convolution->math = math;
   return CUDNN_STATUS_SUCCESS;
-}
-
-cudnnStatus_t cudnnSetPoolingNdDescriptor(cudnnPoolingDescriptor_t pooling, cudnnPoolingMode_t mode,
-                                          cudnnNanPropagation_t nan, int length, const int* window,
-                                          const int* pads, const int* strides) {
-  if (pooling == nullptr || window == nullptr || pads == nullptr || strides == nullptr ||
-      length < 1 || !AllAtLeast(Copied(window, length), 1) ||
-      !AllAtLeast(Copied(pads, length), 0) || !AllAtLeast(Copied(strides, length), 1)) {
-    return CUDNN_STATUS_BAD_PARAM;
-  }
-  if (length > CUDNN_DIM_MAX - 2) return CUDNN_STATUS_NOT_SUPPORTED;
-  *pooling = {mode, nan, Copied(window, length), Copied(pads, length), Copied(strides, length)};
-  return CUDNN_STATUS_SUCCESS;
-}
-
-cudnnStatus_t cudnnSetPooling2dDescriptor(cudnnPoolingDescriptor_t pooling, cudnnPoolingMode_t mode,
-                                          cudnnNanPropagation_t nan, int window_h, int window_w,
-                                          int pad_h, int pad_w, int stride_h, int stride_w) {
-  const int window[] = {window_h, window_w}, pads[] = {pad_h, pad_w};
-  const int strides[] = {stride_h, stride_w};
-  return cudnnSetPoolingNdDescriptor(pooling, mode, nan, 2, window, pads, strides);
 }
 
 }  // extern "C"

@@ -44,18 +44,6 @@ class CudnnTest : public EmulatorTest {
               CUDNN_STATUS_SUCCESS);
     return filter;
   }
-  cudnnPoolingDescriptor_t PoolingOf(cudnnPoolingMode_t mode, const std::vector<int>& window,
-                                     const std::vector<int>& pads,
-                                     const std::vector<int>& strides) {
-    cudnnPoolingDescriptor_t pooling = nullptr;
-    EXPECT_EQ(cudnnCreatePoolingDescriptor(&pooling), CUDNN_STATUS_SUCCESS);
-    destroyers_.push_back([pooling] { cudnnDestroyPoolingDescriptor(pooling); });
-    EXPECT_EQ(cudnnSetPoolingNdDescriptor(pooling, mode, CUDNN_PROPAGATE_NAN,
-                                          static_cast<int>(window.size()), window.data(),
-                                          pads.data(), strides.data()),
-              CUDNN_STATUS_SUCCESS);
-    return pooling;
-  }
 
   void Wait() { EXPECT_EQ(cudaStreamSynchronize(stream_), cudaSuccess); }
 

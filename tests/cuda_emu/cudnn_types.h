@@ -35,12 +35,6 @@ struct cudnnConvolutionStruct {
   std::vector<int> pads, strides, dilations;
 };
 
-struct cudnnPoolingStruct {
-  cudnnPoolingMode_t mode = CUDNN_POOLING_MAX;
-  cudnnNanPropagation_t nan = CUDNN_NOT_PROPAGATE_NAN;
-  std::vector<int> window, pads, strides;
-};
-
 namespace onward::cuda_emu {
 
 using Tensor = cudnnTensorStruct;

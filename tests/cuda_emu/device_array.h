@@ -42,7 +42,7 @@ class DeviceArray {
 
 // .cu files report their accesses unless another sanitizer is in the way.
 inline bool AccessesAreChecked() {
-#ifdef __SANITIZE_ADDRESS__
+#if defined(__SANITIZE_ADDRESS__) || defined(ONWARD_THREAD_SANITIZER)
   return false;
 #else
   return true;

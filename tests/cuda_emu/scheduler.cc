@@ -12,12 +12,13 @@
 #include <vector>
 
 #include "tests/cuda_emu/access_check.h"
-#include "tests/cuda_emu/control.h"
+#include "tests/cuda_emu/barrier_sites.h"
 #include "tests/cuda_emu/device.h"
 #include "tests/cuda_emu/fiber.h"
 #include "tests/cuda_emu/shared_memory.h"
 #include "tests/cuda_emu/state.h"
 #include "tests/cuda_emu/symbols.h"
+#include "tests/cuda_emu/thread_contexts.h"
 
 uint3 threadIdx;
 uint3 blockIdx;
@@ -56,30 +57,8 @@ struct Meeting {
 struct Warp {
   std::vector<Meeting> meetings;
   unsigned completed = 0;
+  char orders[2];  // addresses that stand for this meeting and the one before
 };
-
-struct BarrierSite {
-  const char* file;
-  int line;
-};
-std::vector<BarrierSite>& BarrierSites() {
-  static auto* sites = new std::vector<BarrierSite>;
-  return *sites;
-}
-int skipped_barrier = -1;
-
-bool IsAt(const BarrierSite& known, const Site& site) {
-  return known.line == static_cast<int>(site.line()) &&
-         std::strcmp(known.file, site.file_name()) == 0;
-}
-
-void Remember(const Site& site) {
-  auto& sites = BarrierSites();
-  const auto is_at = [&site](const BarrierSite& known) { return IsAt(known, site); };
-  if (std::none_of(sites.begin(), sites.end(), is_at)) {
-    sites.push_back({site.file_name(), static_cast<int>(site.line())});
-  }
-}
 
 std::string Text(const Site& site) {
   return std::string(site.file_name()) + ":" + std::to_string(site.line());
@@ -121,8 +100,12 @@ class Block {
   Site barrier_site_;
   Vote vote_ = Vote::kNone;
   int votes_ = 0;
+  unsigned barriers_ = 0;  // passed so far
+  char orders_[2];         // addresses that stand for this barrier and the one before
+  ThreadContexts contexts_;
   std::vector<std::unique_ptr<Fiber>> fibers_;
   std::vector<Fiber*> idle_;
+  std::vector<Fiber*> spent_;  // whose stacks no other thread of the block may have
   Fiber* fiber_ = nullptr;
   Thread* current_ = nullptr;
   bool shuffles_ = false;
@@ -140,7 +123,9 @@ void Block::RunThreads() {
       Fiber* fiber = block.fiber_;
       thread->fiber = fiber;
       block.Go(thread);
+      block.contexts_.Enter(thread->id, nullptr);
       block.call_->run(block.call_->kept.get());
+      block.contexts_.Leave(nullptr);
       thread->done = true;
       ++block.done_;
       if (!block.at_barrier_.empty()) {
@@ -148,8 +133,9 @@ void Block::RunThreads() {
               block.name(), Text(thread->index).c_str(), Text(blockIdx).c_str(),
               Text(block.barrier_site_).c_str());
       }
+      if (ThreadContexts::Active()) break;
     }
-    block.idle_.push_back(block.fiber_);
+    (ThreadContexts::Active() ? block.spent_ : block.idle_).push_back(block.fiber_);
     Fiber::Suspend();
   }
 }
@@ -172,6 +158,7 @@ void Block::RunBlock() {
   for (Thread& thread : threads_) thread.done = false;
   BeginCheckedBlock();
   if (shuffles_) std::shuffle(order_.begin(), order_.end(), random_);
+  contexts_.BeginBlock(threads_.size());
   shared_.BeginBlock();
   while (done_ < threads_.size()) {
     const bool more = begun_ < threads_.size();
@@ -193,6 +180,9 @@ void Block::RunBlock() {
     }
   }
   shared_.EndBlock();
+  contexts_.EndBlock();
+  idle_.insert(idle_.end(), spent_.begin(), spent_.end());
+  spent_.clear();
 }
 
 void Block::Run(const KernelCall& call) {
@@ -246,13 +236,16 @@ void Block::Deadlock() {
 }
 
 int Block::Barrier(Vote vote, int predicate, const Site& site) {
-  if (skipped_barrier >= 0 && IsAt(BarrierSites()[skipped_barrier], site)) return predicate;
+  if (IsSkippedBarrier(site)) return predicate;
+  // Threads that are slow to leave this one are not ordered with the next.
+  void* const order = &orders_[barriers_ % 2];
+  contexts_.Leave(order);
   if (done_ > 0) {
     Fatal("divergent barrier in %s: thread %s of block %s comes to %s after others have ended",
           name(), Text(current_->index).c_str(), Text(blockIdx).c_str(), Text(site).c_str());
   }
   if (at_barrier_.empty()) {
-    Remember(site);
+    RememberBarrier(site);
     barrier_site_ = site;
     vote_ = vote;
     votes_ = 0;
@@ -273,6 +266,7 @@ int Block::Barrier(Vote vote, int predicate, const Site& site) {
   } else {
     Wait();
   }
+  contexts_.Enter(self->id, order);
   return self->result;
 }
 
@@ -287,6 +281,7 @@ void Block::ReleaseBarrier() {
     if (thread != current_) ready_.push_back(thread);
   }
   at_barrier_.clear();
+  ++barriers_;
   if (!shuffles_) std::reverse(ready_.begin(), ready_.end());
   OrderBlock();
   Go(current_);
@@ -297,6 +292,9 @@ void Block::Exchange(WarpKind kind, unsigned mask, int source, const void* in, v
   const unsigned lane = current_->id % kLanes;
   const unsigned first = current_->id - lane;
   Warp& warp = warps_[current_->id / kLanes];
+  Thread* self = current_;
+  void* const order = &warp.orders[warp.completed % 2];
+  contexts_.Leave(order);
   const size_t there = std::min<size_t>(kLanes, threads_.size() - first);
   const unsigned wanted = there == kLanes ? mask : mask & ((1u << there) - 1);
   const auto complain = [&](const char* what) {
@@ -332,6 +330,7 @@ void Block::Exchange(WarpKind kind, unsigned mask, int source, const void* in, v
   } else {
     Wait();
   }
+  contexts_.Enter(self->id, order);
 }
 
 void Block::Complete(const Meeting& meeting, Warp& warp) {
@@ -372,8 +371,6 @@ void WarpExchange(WarpKind kind, unsigned mask, int source, const void* in, void
   running_block->Exchange(kind, mask, source, in, out, bytes, site);
 }
 
-bool SkipsABarrier() { return skipped_barrier >= 0; }
-
 void RunKernel(const KernelCall& call) {
   if (running_block == nullptr) running_block = std::make_unique<Block>();
   gridDim = call.grid;
@@ -389,10 +386,3 @@ void DescribePlace(char* text, size_t bytes) {
 }
 
 }  // namespace onward::cuda_emu
-
-int OnwardEmuBarrierSites() { return static_cast<int>(onward::cuda_emu::BarrierSites().size()); }
-const char* OnwardEmuBarrierFile(int index) {
-  return onward::cuda_emu::BarrierSites().at(index).file;
-}
-int OnwardEmuBarrierLine(int index) { return onward::cuda_emu::BarrierSites().at(index).line; }
-void OnwardEmuSkipBarrier(int index) { onward::cuda_emu::skipped_barrier = index; }

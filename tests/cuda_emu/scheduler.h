@@ -10,9 +10,6 @@ struct KernelCall;
 
 void RunKernel(const KernelCall& call);
 
-// Whether a test took a barrier away.
-bool SkipsABarrier();
-
 // "block (0, 0, 0), thread (3, 0, 0)" of what runs now; empty outside of kernels.
 bool InsideKernel();
 void DescribePlace(char* text, size_t bytes);

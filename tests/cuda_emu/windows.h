@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Windows that slide over images of any rank: the positions that convolution and pooling share.
+// Windows that slide over images of any rank.
 #pragma once
 
 #include <cstdint>

@@ -15,6 +15,7 @@
 #include "tests/support/command.h"
 #include "tests/support/paths.h"
 #include "tests/support/scratch.h"
+#include "tests/support/test_environment.h"
 #include "training_info/author.h"
 #include "training_info/step.h"
 
@@ -52,7 +53,7 @@ class Curves : public testing::TestWithParam<std::string> {
     AuthorResult authored = MakeTrainable(ReadModel(folder_ + "/" + GetParam() + ".onnx").value(),
                                           options, DefaultEnvironment())
                                 .value();
-    auto training = TrainingModel::Create(std::move(authored.model), DefaultEnvironment()).value();
+    auto training = TrainingModel::Create(std::move(authored.model), TestEnvironment()).value();
     const TensorMap feeds = {{"x", ReadNpy(folder_ + "/" + GetParam() + ".x.npy").value()},
                              {"label", ReadNpy(folder_ + "/" + GetParam() + ".y.npy").value()}};
     std::vector<double> losses;

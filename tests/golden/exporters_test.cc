@@ -17,6 +17,7 @@
 #include "tests/support/command.h"
 #include "tests/support/paths.h"
 #include "tests/support/scratch.h"
+#include "tests/support/test_environment.h"
 #include "training_info/author.h"
 #include "training_info/step.h"
 
@@ -82,7 +83,7 @@ TEST_P(Exporters, AreFollowedWithoutAFlag) {
     ASSERT_TRUE(made.ok()) << made.status();
     std::string notes;
     for (const std::string& note : made->notes) notes += note + "\n";
-    auto training = TrainingModel::Create(std::move(made->model), DefaultEnvironment());
+    auto training = TrainingModel::Create(std::move(made->model), TestEnvironment());
     ASSERT_TRUE(training.ok()) << training.status();
     const std::string input = (*training)->spec().inference.FeedInputs().at(0).name;
     const TensorMap feeds = {

@@ -13,6 +13,7 @@
 #include "absl/strings/str_split.h"
 #include "core/runtime/session.h"
 #include "tests/support/paths.h"
+#include "tests/support/test_environment.h"
 #include "tests/support/text_model.h"
 #include "training_info/author.h"
 
@@ -227,9 +228,7 @@ TEST_P(ScheduleFigures, FollowPyTorch) {
   const Expr step = b.Input("T", ValueType::Of(DType::kInt64, {}));
   b.Output(b.Named(BuildSchedule(b, *spec, NumberIn(words[0]), step, DType::kDouble), "rate"));
   ASSERT_TRUE(b.status().ok()) << b.status();
-  CompileOptions options;
-  options.device = &DefaultEnvironment().cpu();
-  options.operators = &DefaultEnvironment().operators();
+  CompileOptions options = TestEnvironment().compile_options();
   Session session(graph, options);
   ASSERT_EQ(GetParam().figures.size(), static_cast<size_t>(kSteps));
   for (int t = 0; t < kSteps; ++t) {

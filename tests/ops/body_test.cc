@@ -14,6 +14,7 @@
 #include "core/runtime/session.h"
 #include "environment/environment.h"
 #include "tests/ops/cases.h"
+#include "tests/support/test_environment.h"
 
 namespace onward {
 
@@ -100,9 +101,7 @@ RuleTable RulesWithout(const std::string& op) {
 
 // The gradients of a row at its numbers.
 std::vector<std::vector<double>> Gradients(const CaseGraph& row) {
-  CompileOptions options;
-  options.device = &DefaultEnvironment().cpu();
-  options.operators = &DefaultEnvironment().operators();
+  CompileOptions options = TestEnvironment().compile_options();
   std::vector<std::string> wanted;
   for (const NamedType& output : row.graph.outputs) wanted.push_back(output.name);
   options.outputs = wanted;

@@ -11,8 +11,10 @@
 #include "absl/strings/str_cat.h"
 #include "environment/environment.h"
 #include "tests/ops/cases.h"
+#include "tests/support/device_trial.h"
 #include "tests/support/kernel_trial.h"
 #include "tests/support/reference/array.h"
+#include "tests/support/test_environment.h"
 
 namespace onward {
 namespace {
@@ -258,29 +260,43 @@ void ExpectLiteral(const Tensor& actual, const Tensor& expected, const std::stri
   }
 }
 
+// Whether the trial is one, its results compared.
+template <class Trial>
+bool CheckTrial(Trial trial, const Literal& literal, DType dtype, const std::string& where) {
+  if (absl::IsUnimplemented(trial.status())) return false;
+  const auto results = trial.status().ok() ? trial.Run() : trial.status();
+  EXPECT_TRUE(results.ok()) << where << ": " << results.status();
+  for (size_t i = 0; results.ok() && i < results->size(); ++i) {
+    ExpectLiteral((*results)[i], TensorOf(literal.outputs[i], dtype), where);
+  }
+  return true;
+}
+
+// Every kernel of the CPU, which has one; or those of the device that the program runs on, which
+// may have none.
 void CheckLiterals(const std::vector<Literal>& literals) {
+  const Device& device =
+      OnDevice() ? *TestEnvironment().accelerators()[0] : DefaultEnvironment().cpu();
+  const auto stream = OnDevice() ? device.MakeStream().value() : nullptr;
+  int compared = 0;
   for (const Literal& literal : literals) {
     for (const DType dtype : literal.types) {
       const KernelInputs call = CallOf(literal, dtype);
-      const auto* entries = DefaultEnvironment().cpu().kernels().Find(call.node.op_type, "");
-      ASSERT_NE(entries, nullptr) << literal.name;
+      const auto* entries = device.kernels().Find(call.node.op_type, "");
       bool any = false;
-      for (const KernelTable::Entry& entry : *entries) {
+      for (size_t k = 0; entries != nullptr && k < entries->size(); ++k) {
+        const KernelTable::Entry& entry = (*entries)[k];
         const std::string where =
             absl::StrCat(literal.name, " in ", DTypeName(dtype), ", kernel '", entry.provider, "'");
-        KernelTrial trial(entry, call, Placings()[0]);
-        if (absl::IsUnimplemented(trial.status())) continue;
-        any = true;
-        ASSERT_TRUE(trial.status().ok()) << where << ": " << trial.status();
-        const auto results = trial.Run();
-        ASSERT_TRUE(results.ok()) << where << ": " << results.status();
-        for (size_t i = 0; i < results->size(); ++i) {
-          ExpectLiteral((*results)[i], TensorOf(literal.outputs[i], dtype), where);
-        }
+        any |= OnDevice()
+                   ? CheckTrial(DeviceTrial(device, *stream, entry, call), literal, dtype, where)
+                   : CheckTrial(KernelTrial(entry, call, Placings()[0]), literal, dtype, where);
       }
-      EXPECT_TRUE(any) << literal.name << ": no kernel for " << DTypeName(dtype);
+      compared += any;
+      EXPECT_TRUE(any || OnDevice()) << literal.name << ": no kernel for " << DTypeName(dtype);
     }
   }
+  EXPECT_GT(compared, 0);
 }
 
 TEST(Literals, Kinks) { CheckLiterals(Kinks()); }

@@ -20,6 +20,7 @@
 #include "environment/environment.h"
 #include "tests/ops/cases.h"
 #include "tests/support/case_draws.h"
+#include "tests/support/test_environment.h"
 
 namespace onward {
 namespace {
@@ -32,9 +33,7 @@ constexpr char kMl[] = "ai.onnx.ml";
 
 absl::StatusOr<TensorMap> Results(const Graph& graph, const std::vector<std::string>& wanted,
                                   const TensorMap& feeds) {
-  CompileOptions options;
-  options.device = &DefaultEnvironment().cpu();
-  options.operators = &DefaultEnvironment().operators();
+  CompileOptions options = TestEnvironment().compile_options();
   options.outputs = wanted;
   Variables none;
   return Session(graph, std::move(options)).Run(feeds, &none);

@@ -15,6 +15,7 @@
 #include "core/runtime/session.h"
 #include "environment/environment.h"
 #include "tests/support/case_draws.h"
+#include "tests/support/test_environment.h"
 #include "tests/support/text_model.h"
 #include "training_info/lower.h"
 
@@ -36,9 +37,7 @@ Graph GraphOf(const std::string& text) {
 std::vector<std::vector<double>> RunGraph(const Graph& graph,
                                           const std::vector<std::string>& wanted,
                                           const TensorMap& feeds) {
-  CompileOptions options;
-  options.device = &DefaultEnvironment().cpu();
-  options.operators = &DefaultEnvironment().operators();
+  CompileOptions options = TestEnvironment().compile_options();
   options.outputs = wanted;
   Session session(graph, options);
   Variables none;

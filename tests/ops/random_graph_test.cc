@@ -16,6 +16,7 @@
 #include "tests/support/case_draws.h"
 #include "tests/support/far_device.h"
 #include "tests/support/op_case.h"
+#include "tests/support/test_environment.h"
 
 namespace onward {
 namespace {
@@ -160,16 +161,16 @@ TEST_P(RandomGraphTest, AgreesWithDifferences) {
   options.rules = &DefaultEnvironment().rules();
   const auto gradients = Differentiate(drawn.graph, drawn.loss, drawn.inputs, options);
   ASSERT_TRUE(gradients.ok()) << gradients.status();
-  CompileOptions compile;
-  compile.device = &DefaultEnvironment().cpu();
-  compile.operators = &DefaultEnvironment().operators();
-  std::vector<std::string> wanted = gradients->values;
-  wanted.push_back(drawn.loss);
-  compile.outputs = std::move(wanted);
+  // The differences are the CPU's, whatever runs the gradients.
+  CompileOptions compile = TestEnvironment().compile_options();
+  CompileOptions compile_loss = DefaultEnvironment().compile_options();
+  compile.outputs = gradients->values;
+  compile_loss.outputs = {drawn.loss};
   Session session(gradients->graph, std::move(compile));
-  const auto run = [&](const TensorMap& feeds) {
+  Session losses(drawn.graph, std::move(compile_loss));
+  const auto run = [](Session& on, const TensorMap& feeds) {
     Variables none;
-    const absl::StatusOr<TensorMap> found = session.Run(feeds, &none);
+    const absl::StatusOr<TensorMap> found = on.Run(feeds, &none);
     EXPECT_TRUE(found.ok()) << found.status();
     return found.value_or(TensorMap());
   };
@@ -178,7 +179,7 @@ TEST_P(RandomGraphTest, AgreesWithDifferences) {
   for (size_t i = 0; i < drawn.inputs.size(); ++i) {
     feeds[drawn.inputs[i]] = DrawArg(Real(drawn.shapes[i]), draws);
   }
-  const TensorMap here = run(feeds);
+  const TensorMap here = run(session, feeds);
   for (size_t i = 0; i < drawn.inputs.size(); ++i) {
     const Tensor x = feeds[drawn.inputs[i]];
     const Tensor direction = DrawArg(Real(drawn.shapes[i], -1, 1), draws);
@@ -189,7 +190,7 @@ TEST_P(RandomGraphTest, AgreesWithDifferences) {
       }
       TensorMap other = feeds;
       other[drawn.inputs[i]] = moved;
-      return run(other).at(drawn.loss).data<double>()[0];
+      return run(losses, other).at(drawn.loss).data<double>()[0];
     };
     const double expected = (loss_at(kStep) - loss_at(-kStep)) / (2 * kStep);
     double slope = 0, scale = 1;

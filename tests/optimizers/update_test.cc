@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/runtime/session.h"
 #include "environment/environment.h"
+#include "tests/support/test_environment.h"
 #include "training_info/lower.h"
 
 namespace onward {
@@ -214,9 +215,7 @@ TensorMap Feeds(const Optimizer& optimizer, int64_t t) {
 template <typename T>
 void ExpectFormula(const Optimizer& optimizer, const Scalars& attributes, int64_t t,
                    const Graph& graph, const std::string& what) {
-  CompileOptions options;
-  options.device = &DefaultEnvironment().cpu();
-  options.operators = &DefaultEnvironment().operators();
+  CompileOptions options = TestEnvironment().compile_options();
   Session session(graph, options);
   const TensorMap feeds = Feeds<T>(optimizer, t);
   auto out = session.Run(feeds, nullptr);

@@ -87,11 +87,10 @@ Built Build(const OpCase& c, DType dtype, bool unknown) {
   return built;
 }
 
-GraphEvaluation::GraphEvaluation(const Graph& graph, std::vector<std::string> wanted)
+GraphEvaluation::GraphEvaluation(const Graph& graph, std::vector<std::string> wanted,
+                                 const Environment& environment)
     : wanted_(wanted) {
-  CompileOptions options;
-  options.device = &DefaultEnvironment().cpu();
-  options.operators = &DefaultEnvironment().operators();
+  CompileOptions options = environment.compile_options();
   options.outputs = std::move(wanted);
   session_.emplace(graph, std::move(options));
 }

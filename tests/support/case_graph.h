@@ -18,6 +18,7 @@
 #include "core/runtime/session.h"
 #include "environment/environment.h"
 #include "tests/support/op_case.h"
+#include "tests/support/test_environment.h"
 
 namespace onward {
 
@@ -58,7 +59,8 @@ Built Build(const OpCase& c, DType dtype, bool unknown);
 // Values of a graph at given inputs.
 class GraphEvaluation {
  public:
-  GraphEvaluation(const Graph& graph, std::vector<std::string> wanted);
+  GraphEvaluation(const Graph& graph, std::vector<std::string> wanted,
+                  const Environment& environment = TestEnvironment());
   std::vector<Tensor> Run(const TensorMap& feeds);
 
  private:

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <functional>
 #include <iterator>
 #include <optional>
@@ -39,6 +40,12 @@ absl::Status Count(FarCounters& counters, const char* what) {
 class FarStream;
 using FarStreams = std::set<FarStream*>;
 
+using Work = std::vector<std::function<absl::Status()>>;
+
+struct FarRecording final : Recording {
+  Work work;
+};
+
 class FarStream final : public Stream {
  public:
   FarStream(std::shared_ptr<FarCounters> counters, std::shared_ptr<FarStreams> all)
@@ -46,78 +53,139 @@ class FarStream final : public Stream {
     all_->insert(this);
   }
   ~FarStream() override {
-    Synchronize().IgnoreError();
+    FinishAll();
     all_->erase(this);
   }
 
   void* native() const override { return const_cast<FarStream*>(this); }
   absl::Status CopyIn(void* to, const void* host, size_t bytes) override {
-    ONWARD_RETURN_IF_ERROR(Count(*counters_, "copy"));
-    ++counters_->copies_in;
+    CheckInvariant(!recording_.has_value(), "recordings take pinned memory");
     std::vector<char> staged(bytes);
     if (bytes > 0) std::memcpy(staged.data(), host, bytes);
-    return Queue([to, staged = std::move(staged)] {
+    return Copy(&FarCounters::copies_in, [to, staged = std::move(staged)] {
       if (!staged.empty()) std::memcpy(Near(to), staged.data(), staged.size());
-      return absl::OkStatus();
     });
   }
   absl::Status CopyOut(void* host, const void* from, size_t bytes) override {
-    ONWARD_RETURN_IF_ERROR(Count(*counters_, "copy"));
-    ++counters_->copies_out;
-    return Queue([=] {
-      if (bytes > 0) std::memcpy(host, Near(from), bytes);
-      return absl::OkStatus();
-    });
+    CheckInvariant(!recording_.has_value(), "recordings take pinned memory");
+    return Copy(&FarCounters::copies_out, [=] { Move(host, Near(from), bytes); });
+  }
+  absl::Status CopyPinnedIn(void* to, const void* pinned, size_t bytes) override {
+    return Copy(&FarCounters::copies_in, [=] { Move(Near(to), pinned, bytes); });
+  }
+  absl::Status CopyPinnedOut(void* pinned, const void* from, size_t bytes) override {
+    return Copy(&FarCounters::copies_out, [=] { Move(pinned, Near(from), bytes); });
   }
   absl::Status Copy(void* to, const void* from, size_t bytes) override {
-    ONWARD_RETURN_IF_ERROR(Count(*counters_, "copy"));
-    ++counters_->copies_within;
-    return Queue([=] {
-      if (bytes > 0) std::memcpy(Near(to), Near(from), bytes);
+    return Copy(&FarCounters::copies_within, [=] { Move(Near(to), Near(from), bytes); });
+  }
+  absl::Status CopyUnless(const uint32_t* stop, void* to, const void* from, size_t bytes) override {
+    return Copy(&FarCounters::copies_within, [=] {
+      if (*static_cast<uint32_t*>(Near(stop)) == 0) Move(Near(to), Near(from), bytes);
+    });
+  }
+  absl::Status FlagInfinite(const Tensor& tensor, uint32_t* bad) override {
+    ONWARD_RETURN_IF_ERROR(Count(*counters_, "check"));
+    return Queue([near = Near(tensor), bad] {
+      if (!AllFinite(near)) *static_cast<uint32_t*>(Near(bad)) = 1;
       return absl::OkStatus();
     });
   }
-  absl::StatusOr<bool> AllFinite(const Tensor& tensor) override {
-    ONWARD_RETURN_IF_ERROR(Synchronize());
-    return onward::AllFinite(Near(tensor));
-  }
-  absl::Status Synchronize() override {
-    CheckInvariant(!begun_.has_value(), "nothing waits before the end");
-    std::vector<std::function<absl::Status()>> work = std::exchange(queue_, {});
-    for (const auto& item : work) ONWARD_RETURN_IF_ERROR(item());
-    return absl::OkStatus();
+  absl::Status SetStop(const uint32_t* words, int count, const Fault* fault,
+                       uint32_t* stop) override {
+    ONWARD_RETURN_IF_ERROR(Count(*counters_, "check"));
+    return Queue([=] {
+      const uint32_t* near = static_cast<const uint32_t*>(Near(words));
+      const bool any = std::any_of(near, near + count, [](uint32_t word) { return word != 0; });
+      const bool faulty = fault != nullptr && static_cast<Fault*>(Near(fault))->step != 0;
+      if (any || faulty) *static_cast<uint32_t*>(Near(stop)) = 1;
+      return absl::OkStatus();
+    });
   }
 
-  absl::Status Begin() override {
-    ONWARD_RETURN_IF_ERROR(Count(*counters_, "begin"));
-    begun_.emplace();
+  absl::Status BeginRecording() override {
+    ONWARD_RETURN_IF_ERROR(Count(*counters_, "begin of a recording"));
+    recording_.emplace();
     return absl::OkStatus();
   }
-  absl::Status End(bool keep) override {
-    std::vector<std::function<absl::Status()>> whole = *std::exchange(begun_, std::nullopt);
-    if (!keep) return absl::OkStatus();
-    ONWARD_RETURN_IF_ERROR(Count(*counters_, "end"));
-    std::move(whole.begin(), whole.end(), std::back_inserter(queue_));
+  absl::StatusOr<std::unique_ptr<Recording>> EndRecording(bool keep) override {
+    Work work = *std::exchange(recording_, std::nullopt);
+    if (!keep) return std::unique_ptr<Recording>();
+    ONWARD_RETURN_IF_ERROR(Count(*counters_, "end of a recording"));
+    ++counters_->recordings;
+    auto recording = std::make_unique<FarRecording>();
+    recording->work = std::move(work);
+    return recording;
+  }
+  absl::Status Replay(Recording& recording) override {
+    ONWARD_RETURN_IF_ERROR(Count(*counters_, "replay"));
+    ++counters_->replays;
+    for (const auto& item : static_cast<FarRecording&>(recording).work) queue_.push_back(item);
     return absl::OkStatus();
+  }
+  absl::Status WaitFor(Stream& other) override {
+    auto& before = static_cast<FarStream&>(other);
+    const size_t reached = before.done_ + before.queue_.size();
+    return Queue([&before, reached] { return before.Finish(reached); });
+  }
+  absl::Status Synchronize() override {
+    CheckInvariant(!recording_.has_value(), "nothing waits in a recording");
+    ++counters_->waits;
+    return Finish(done_ + queue_.size());
   }
 
   absl::Status Queue(std::function<absl::Status()> item) {
-    (begun_.has_value() ? *begun_ : queue_).push_back(std::move(item));
+    if (recording_.has_value()) {
+      recording_->push_back(std::move(item));
+    } else {
+      queue_.push_back(std::move(item));
+    }
+    return absl::OkStatus();
+  }
+  void FinishAll() { Finish(done_ + queue_.size()).IgnoreError(); }
+  // Does what was queued first, up to this number of items.
+  absl::Status Finish(size_t reached) {
+    while (done_ < reached) {
+      const auto item = std::move(queue_.front());
+      queue_.pop_front();
+      ++done_;
+      const absl::Status status = item();
+      if (status.ok()) continue;
+      done_ += queue_.size();
+      queue_.clear();
+      return status;
+    }
     return absl::OkStatus();
   }
 
  private:
+  static void Move(void* to, const void* from, size_t bytes) {
+    if (bytes > 0) std::memcpy(to, from, bytes);
+  }
+  absl::Status Copy(int FarCounters::*count, std::function<void()> copy) {
+    ONWARD_RETURN_IF_ERROR(Count(*counters_, "copy"));
+    return Queue([counters = counters_, count, copy = std::move(copy)] {
+      ++((*counters).*count);
+      copy();
+      return absl::OkStatus();
+    });
+  }
+
   std::shared_ptr<FarCounters> counters_;
   std::shared_ptr<FarStreams> all_;
-  std::vector<std::function<absl::Status()>> queue_;
-  std::optional<std::vector<std::function<absl::Status()>>> begun_;
+  std::deque<std::function<absl::Status()>> queue_;
+  size_t done_ = 0;  // items, of all that were queued
+  std::optional<Work> recording_;
 };
 
 // A call whose tensors are near.
 class NearCall {
  public:
   explicit NearCall(const KernelCall& call)
-      : workspace_(Near(call.workspace)), random_(call.random), notes_(call.notes) {
+      : workspace_(Near(call.workspace)),
+        random_(static_cast<const RandomState*>(Near(call.random_there))),
+        stop_(static_cast<const uint32_t*>(Near(call.stop))),
+        notes_(call.notes) {
     inputs_.reserve(call.inputs.size());
     outputs_.reserve(call.outputs.size());
     for (const Tensor* t : call.inputs) {
@@ -135,14 +203,19 @@ class NearCall {
     }
   }
   NearCall(const NearCall&) = delete;
-  KernelCall call() const { return {in_, out_, workspace_, random_, notes_}; }
+  // As it is when the work is done.
+  bool stopped() const { return stop_ != nullptr && *stop_ != 0; }
+  KernelCall call() const {
+    return {in_, out_, workspace_, random_ == nullptr ? RandomState{} : *random_, notes_};
+  }
 
  private:
   std::vector<Tensor> inputs_, outputs_;
   std::vector<const Tensor*> in_;
   std::vector<Tensor*> out_;
   void* workspace_;
-  RandomState random_;
+  const RandomState* random_;
+  const uint32_t* stop_;
   UpdateNotes* notes_;
 };
 
@@ -156,14 +229,25 @@ absl::StatusOr<Kernel> Moved(Kernel kernel, const std::shared_ptr<FarCounters>& 
   }
   kernel.run = [run = kernel.run, counters](const KernelCall& call) {
     ONWARD_RETURN_IF_ERROR(Count(*counters, "kernel"));
-    ++counters->kernels;
     auto near = std::make_shared<NearCall>(call);
-    return static_cast<FarStream*>(call.stream)->Queue([=] { return run(near->call()); });
+    return static_cast<FarStream*>(call.stream)->Queue([=] {
+      ++counters->kernels;
+      return near->stopped() ? absl::OkStatus() : run(near->call());
+    });
   };
   if (kernel.would_be_finite) {
-    kernel.would_be_finite = [check = kernel.would_be_finite](const KernelCall& call, bool* bad) {
-      const NearCall near(call);
-      return static_cast<FarStream*>(call.stream)->Synchronize().ok() && check(near.call(), bad);
+    kernel.flag_infinite = [check = std::exchange(kernel.would_be_finite, nullptr), counters](
+                               const KernelCall& call, uint32_t* bad) {
+      ONWARD_RETURN_IF_ERROR(Count(*counters, "check"));
+      auto near = std::make_shared<NearCall>(call);
+      return static_cast<FarStream*>(call.stream)->Queue([=, outputs = call.outputs.size()] {
+        const auto found = std::make_unique<bool[]>(outputs);
+        check(near->call(), found.get());
+        for (size_t o = 0; o < outputs; ++o) {
+          if (found[o]) static_cast<uint32_t*>(Near(bad))[o] = 1;
+        }
+        return absl::OkStatus();
+      });
     };
   }
   return kernel;
@@ -202,11 +286,14 @@ class FarDevice final : public Device {
     counters_->live_bytes += static_cast<int64_t>(bytes);
     return std::shared_ptr<void>(Encoded(near),
                                  [bytes, counters = counters_, streams = streams_](void* far) {
-                                   for (FarStream* stream : *streams)
-                                     stream->Synchronize().IgnoreError();
+                                   for (FarStream* stream : *streams) stream->FinishAll();
                                    std::free(Near(far));
                                    counters->live_bytes -= static_cast<int64_t>(bytes);
                                  });
+  }
+  absl::StatusOr<std::shared_ptr<void>> AllocateHost(size_t bytes) const override {
+    ONWARD_RETURN_IF_ERROR(Count(*counters_, "allocation"));
+    return std::shared_ptr<void>(std::calloc(std::max<size_t>(bytes, 1), 1), std::free);
   }
   absl::StatusOr<std::unique_ptr<Stream>> MakeStream() const override {
     return std::make_unique<FarStream>(counters_, streams_);

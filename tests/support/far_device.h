@@ -17,8 +17,11 @@ namespace onward {
 
 struct FarCounters {
   int64_t live_bytes = 0;
+  // What was done, not what was queued.
   int copies_in = 0, copies_out = 0, copies_within = 0, kernels = 0;
-  // What is to fail: the call of this number, counted from 1 over allocations, copies and kernels.
+  int recordings = 0, replays = 0;
+  int waits = 0;  // of the host
+  // What is to fail: the call of this number, counted from 1 over all that can.
   int fail_at = 0;
   int calls = 0;
 };

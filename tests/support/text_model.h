@@ -12,6 +12,7 @@
 
 #include "core/onnx_io/model.h"
 #include "environment/environment.h"
+#include "tests/support/test_environment.h"
 #include "training_info/step.h"
 
 namespace onward {
@@ -35,9 +36,9 @@ Model TextModel(const std::string& text, const std::vector<EntryText>& entries =
 std::string Bytes(const Model& model);
 Model Reread(const Model& model);
 
-// On the CPU; throws what Create refuses.
+// Throws what Create refuses.
 std::unique_ptr<TrainingModel> Open(Model model,
-                                    const Environment& environment = DefaultEnvironment());
+                                    const Environment& environment = TestEnvironment());
 // What Create says of a model it has to refuse; "" (and a failure) if it does not.
 std::string Refusal(Model model);
 

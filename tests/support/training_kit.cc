@@ -21,6 +21,7 @@
 #include "environment/environment.h"
 #include "tests/support/paths.h"
 #include "tests/support/scratch.h"
+#include "tests/support/test_environment.h"
 #include "training_info/combine.h"
 #include "training_info/lower.h"
 #include "training_info/step.h"
@@ -153,7 +154,7 @@ class KitRun {
 
   absl::Status Open() {
     ONWARD_ASSIGN_OR_RETURN(Model model, ReadModel(case_.folder + "/model.onnx"));
-    ONWARD_ASSIGN_OR_RETURN(model_, TrainingModel::Create(std::move(model), DefaultEnvironment()));
+    ONWARD_ASSIGN_OR_RETURN(model_, TrainingModel::Create(std::move(model), TestEnvironment()));
     const TrainingSpec& spec = model_->spec();
     const bool joins = !CallsInference(spec);
     inputs_ = Joined(spec, &Graph::inputs, true);
@@ -200,7 +201,7 @@ class KitRun {
     ONWARD_ASSIGN_OR_RETURN(Model written, model_->Export());
     ONWARD_RETURN_IF_ERROR(WriteModel(written, scratch.Path("model.onnx")));
     ONWARD_ASSIGN_OR_RETURN(Model read, ReadModel(scratch.Path("model.onnx")));
-    ONWARD_ASSIGN_OR_RETURN(model_, TrainingModel::Create(std::move(read), DefaultEnvironment()));
+    ONWARD_ASSIGN_OR_RETURN(model_, TrainingModel::Create(std::move(read), TestEnvironment()));
     return ValueMap{};
   }
 
@@ -244,9 +245,7 @@ absl::Status CheckInference(const KitCase& kit_case) {
     const fs::path data = fs::path(kit_case.folder) / absl::StrCat("test_data_set_", i);
     ONWARD_ASSIGN_OR_RETURN(ValueMap feeds, ReadData(data, "input", graph.inputs));
     ONWARD_ASSIGN_OR_RETURN(ValueMap expected, ReadData(data, "output", graph.outputs));
-    CompileOptions options;
-    options.device = &DefaultEnvironment().cpu();
-    options.operators = &DefaultEnvironment().operators();
+    CompileOptions options = TestEnvironment().compile_options();
     Session session(std::move(graph), options);
     ONWARD_ASSIGN_OR_RETURN(ValueMap results, session.RunValues(feeds, nullptr));
     for (const auto& [name, value] : expected) {

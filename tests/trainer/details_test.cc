@@ -10,6 +10,7 @@
 #include "environment/environment.h"
 #include "tests/support/classified.h"
 #include "tests/support/scratch.h"
+#include "tests/support/test_environment.h"
 #include "tests/support/text_model.h"
 #include "trainer/run/evaluate.h"
 #include "trainer/run/loop.h"
@@ -96,8 +97,7 @@ class DetailsTest : public ::testing::Test {
     for (const std::string& loss : losses) options.terms.push_back(ParseLossTerm(loss).value());
     auto graph = RunnableGraph(TextModel(model), DefaultEnvironment());
     if (!graph.ok()) return graph.status();
-    auto evaluator =
-        Evaluator::Create(*std::move(graph), Data(x, y), options, DefaultEnvironment());
+    auto evaluator = Evaluator::Create(*std::move(graph), Data(x, y), options, TestEnvironment());
     if (!evaluator.ok()) return evaluator.status();
     return (*evaluator)->Run(nullptr);
   }

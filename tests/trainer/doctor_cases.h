@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "environment/environment.h"
+#include "tests/support/test_environment.h"
 #include "tests/support/text_model.h"
 #include "trainer/doctor/doctor.h"
 #include "training_info/author.h"
@@ -160,7 +161,7 @@ inline absl::StatusOr<DoctorReport> Examined(const Case& c) {
   options.run.batch = 32;
   auto data = std::make_shared<Examples>(Filled(c.columns, c.x),
                                          c.number ? Filled(1, c.number) : Labels(c.label));
-  return Diagnose(std::move(made->model), data, options, DefaultEnvironment());
+  return Diagnose(std::move(made->model), data, options, TestEnvironment());
 }
 
 inline std::vector<std::string> Ids(const DoctorReport& report) {

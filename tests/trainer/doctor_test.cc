@@ -255,7 +255,7 @@ TEST(Doctor, NothingTrains) {
   DoctorOptions options;
   options.run.batch = 32;
   const auto report = Diagnose(model, std::make_shared<Examples>(Filled(2, Small), Filled(1, Sum)),
-                               options, DefaultEnvironment());
+                               options, TestEnvironment());
   ASSERT_TRUE(report.ok()) << report.status();
   EXPECT_THAT(Ids(*report), ElementsAre("nothing-trains")) << Text(*report);
   EXPECT_THAT(report->findings[0].what, HasSubstr("0 of 1 weights"));

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
@@ -12,9 +13,11 @@
 #include "absl/strings/str_cat.h"
 #include "environment/environment.h"
 #include "tests/support/classified.h"
+#include "tests/support/far_training.h"
 #include "tests/support/scratch.h"
 #include "tests/support/text_model.h"
 #include "training_info/author.h"
+#include "training_info/rate.h"
 
 namespace onward {
 namespace {
@@ -40,7 +43,7 @@ class Watching : public Dataset {
     *batch = {Tensor(DType::kFloat, {n, 2}), Tensor(DType::kInt64, {n})};
     for (int64_t i = 0; i < n; ++i) {
       (*batch)[0].data<float>()[2 * i] = static_cast<float>(indices[i] % 5);
-      (*batch)[0].data<float>()[2 * i + 1] = 1;
+      (*batch)[0].data<float>()[2 * i + 1] = *begun_ && indices[i] == bad_example ? NAN : 1;
       (*batch)[1].data<int64_t>()[i] = indices[i] % 2;
     }
     return absl::OkStatus();
@@ -50,6 +53,7 @@ class Watching : public Dataset {
   const std::vector<int64_t>& held() const { return held_; }
 
   std::function<void(size_t)> before_batch;
+  int64_t bad_example = -1;  // is no number from the first step on
 
  private:
   void Look() const {
@@ -93,12 +97,15 @@ class Told : public RunListener {
 
 class LoopTest : public ::testing::Test {
  protected:
-  static std::unique_ptr<TrainingModel> Trainable() {
+  static std::unique_ptr<TrainingModel> Trainable(
+      const Environment& environment = TestEnvironment()) {
     AuthorOptions author;
     author.loss = {"cross_entropy", {}};
     auto authored = MakeTrainable(TextModel(LinearClassifier(2, 2)), author, DefaultEnvironment());
     EXPECT_TRUE(authored.ok()) << authored.status();
-    return Open(authored->model);
+    // So that a run may go back with half the rate.
+    EXPECT_TRUE(AddRateFactor(DefaultEnvironment(), &authored->model).ok());
+    return Open(authored->model, environment);
   }
   // The steps that the file held at each batch.
   std::vector<int64_t> Run(const std::string& name, TrainOptions options,
@@ -137,6 +144,55 @@ TEST_F(LoopTest, AListenerThatFailsEndsTheRunAndTheStateIsSaved) {
                             nullptr, options, &told_, nullptr);
   EXPECT_EQ(result.status().message(), "the listener is full");
   EXPECT_THAT(told_.words, ElementsAre("start 4", "step 1", "step 2", "saved 2", "failed 2"));
+}
+
+// While a device works on a step the next batch is read; a run that ends there goes on with it.
+TEST_F(LoopTest, IsSavedBehindTheLastStepWhereItReadsAhead) {
+  const Far far({FarOptions{}});
+  told_.fails_at = 2;
+  TrainOptions options;
+  options.output = scratch_.Path("m.onnx");
+  options.batch = kBatch;
+  auto model = Trainable(*far.environment);
+  const auto data = std::make_shared<Watching>(options.output, &told_.begun);
+  const auto result = Train(model.get(), data, nullptr, options, &told_, nullptr);
+  EXPECT_EQ(result.status().message(), "the listener is full");
+  EXPECT_EQ(data->held().size(), 3u);
+  const Model saved = ReadModel(options.output).value();
+  EXPECT_EQ(saved.Metadata(kMetaSteps), "2");
+  EXPECT_EQ(saved.Metadata(kMetaIndex), absl::StrCat(2 * kBatch));
+}
+
+// What was read ahead of a step that fails comes next, is dropped or is met again, as the run is
+// told to go on: errors, events and files are those of a run that reads nothing ahead.
+TEST_F(LoopTest, ReadingAheadChangesNoPolicy) {
+  const Far far({FarOptions{}});
+  for (const OnNan policy : {OnNan::kStop, OnNan::kSkip, OnNan::kBack}) {
+    std::vector<std::vector<std::string>> seen;
+    for (const Environment* environment : {&DefaultEnvironment(), far.environment.get()}) {
+      Told told;
+      TrainOptions options;
+      options.output = scratch_.Path("m.onnx");
+      options.epochs = 3;
+      options.batch = kBatch;
+      options.save_every = 3;
+      options.on_nan = policy;
+      fs::remove(options.output);
+      auto model = Trainable(*environment);
+      const auto data = std::make_shared<Watching>(options.output, &told.begun);
+      data->bad_example = 9;
+      const auto result = Train(model.get(), data, nullptr, options, &told, nullptr);
+      EXPECT_EQ(result.ok(), policy == OnNan::kSkip) << result.status();
+      seen.push_back(told.words);
+      seen.back().emplace_back(result.status().message());
+      const Model saved = ReadModel(options.output).value();
+      for (const char* key : {kMetaSteps, kMetaEpoch, kMetaIndex, kMetaSkipped}) {
+        seen.back().push_back(saved.Metadata(key));
+      }
+      seen.back().push_back(scratch_.Read("m.onnx"));
+    }
+    EXPECT_EQ(seen[0], seen[1]);
+  }
 }
 
 TEST_F(LoopTest, EveryEpochIsSaved) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer/report/statement.h"
+#include "trainer/report/terminal/statement.h"
 
 #include <gtest/gtest.h>
 

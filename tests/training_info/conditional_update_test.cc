@@ -6,9 +6,11 @@
 
 #include <limits>
 #include <ostream>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "tests/support/far_training.h"
 #include "tests/support/text_model.h"
 
 namespace onward {
@@ -132,8 +134,26 @@ TEST_P(ConditionalUpdates, GiveWhatTheIfGives) {
   }
 }
 
+// The plans of a device with memory of its own, too.
+TEST_P(ConditionalUpdates, AreTheSameOnADevice) {
+  const Far far({FarOptions{}});
+  const Model model = ModelOf(GetParam().algorithm, GetParam().bindings);
+  auto here = Open(model, DefaultEnvironment()), there = Open(model, *far.environment);
+  int step = 0;
+  for (const bool due : {false, true, true, false, true, false, false, true}) {
+    const float v = 1 + 0.5f * static_cast<float>(step++);
+    const TensorMap feeds = Feeds(due, {v, -v, 2 * v});
+    for (TrainingModel* each : {here.get(), there.get()}) {
+      const auto done = each->Step(feeds, {"y"});
+      ASSERT_TRUE(done.ok()) << done.status();
+    }
+    EXPECT_TRUE(SameVariables(std::as_const(*there).variables(), std::as_const(*here).variables()))
+        << "step " << step;
+  }
+}
+
 TEST_P(ConditionalUpdates, AreTakenApart) {
-  auto model = Open(ModelOf(GetParam().algorithm, GetParam().bindings));
+  auto model = Open(ModelOf(GetParam().algorithm, GetParam().bindings), DefaultEnvironment());
   const std::string plan = PlanOf(model.get(), Feeds(true, {1, 2, 3}));
   if (absl::StrContains(plan, "then, for the types of")) return;  // of a later plan
   EXPECT_EQ(absl::StrContains(plan, "  if ") || absl::StrContains(plan, "  unless "),
@@ -146,11 +166,12 @@ INSTANTIATE_TEST_SUITE_P(Algorithms, ConditionalUpdates, testing::ValuesIn(Rows(
 
 TEST(ConditionalUpdate, WritesInPlaceAndWaitsWithAllThatOnlyItNeeds) {
   auto model = Open(ModelOf(
-      R"(a (bool c, float R) => (float[3] W_new) {
+                        R"(a (bool c, float R) => (float[3] W_new) {
            e = Exp (x) d = Softmax (e) W_new = If (c) <
              then_branch = t () => (float[3] u) { u = ai.onward.SgdStep (R, W, d) },
              else_branch = e () => (float[3] k) { k = Identity (W) }> })",
-      {{"W", "W_new"}}));
+                        {{"W", "W_new"}}),
+                    DefaultEnvironment());
   const std::string plan = PlanOf(model.get(), Feeds(true, {1, 2, 3}));
   EXPECT_THAT(plan, HasSubstr("d = Softmax(e)  if c"));
   EXPECT_THAT(plan, HasSubstr("e = Exp(x)  if c"));

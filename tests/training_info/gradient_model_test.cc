@@ -8,6 +8,7 @@
 
 #include "core/graph/verify.h"
 #include "core/runtime/session.h"
+#include "tests/support/test_environment.h"
 #include "tests/support/text_model.h"
 #include "training_info/lower.h"
 
@@ -40,9 +41,7 @@ std::string Refused(const Model& model, const GradientRequest& request) {
 TensorMap Results(const Model& model, const TensorMap& feeds) {
   auto graph = RunnableGraph(model, DefaultEnvironment());
   EXPECT_TRUE(graph.ok()) << graph.status();
-  CompileOptions options;
-  options.device = &DefaultEnvironment().cpu();
-  options.operators = &DefaultEnvironment().operators();
+  CompileOptions options = TestEnvironment().compile_options();
   auto results = Session(*std::move(graph), options).Run(feeds, nullptr);
   EXPECT_TRUE(results.ok()) << results.status();
   return results.ok() ? *results : TensorMap{};

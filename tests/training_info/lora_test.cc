@@ -79,7 +79,7 @@ Tensor OutputOf(const Model& model, const Tensor& x) {
   auto graph = RunnableGraph(model, DefaultEnvironment());
   EXPECT_TRUE(graph.ok()) << graph.status();
   if (!graph.ok()) return {};
-  Session session(*std::move(graph), DefaultEnvironment().compile_options());
+  Session session(*std::move(graph), TestEnvironment().compile_options());
   auto out = session.Run({{"x", x}}, nullptr);
   EXPECT_TRUE(out.ok()) << out.status();
   return out.ok() ? out->at("y").Clone() : Tensor();

@@ -8,6 +8,7 @@
 #include "core/base/status.h"
 #include "trainer/report/page/augmentation_grid.h"
 #include "trainer/report/terminal/progress.h"
+#include "trainer/run/ahead.h"
 #include "trainer/run/checkpoints.h"
 #include "trainer/run/data_check.h"
 #include "trainer/run/details.h"
@@ -74,7 +75,7 @@ class Loop {
   absl::Status RunSteps() {
     if (options_.on_nan == OnNan::kBack && !checkpoints_.saved()) {
       ONWARD_ASSIGN_OR_RETURN(start_, model_->Export());
-      start_position_ = p_.source->position();
+      start_position_ = batches_.position();
     }
     if (options_.resumed && MetadataInt(model_->model(), kMetaEvaluationDue) != 0 &&
         p_.evaluator != nullptr) {
@@ -107,35 +108,37 @@ class Loop {
   }
 
   absl::Status RunStep() {
-    const BatchPosition before = p_.source->position();
-    ONWARD_RETURN_IF_ERROR(p_.source->Next(&batch_));
-    ONWARD_ASSIGN_OR_RETURN(TensorMap feeds, p_.feeding->Feeds(batch_.tensors));
+    ONWARD_RETURN_IF_ERROR(batches_.Next());
+    if (result_.steps + 1 < p_.facts.total_steps) {
+      model_->set_meanwhile([this] { batches_.ReadAhead(model_, p_.wanted); });
+    }
     details_.BeforeStep(result_.steps - p_.facts.first_step, model_);
-    auto outputs = model_->Step(feeds, p_.wanted, cancel_);
+    auto outputs = model_->Step(batches_.feeds(), p_.wanted, cancel_);
+    model_->set_meanwhile(nullptr);
+    const Batch& batch = batches_.batch();
     if (outputs.ok()) {
+      batches_.Done();
       ++result_.steps;
       skipped_in_a_row_ = 0;
-      examples_ += static_cast<int64_t>(batch_.indices.size());
-      ONWARD_RETURN_IF_ERROR(listener_->OnStep(Measure(*outputs, feeds)));
+      examples_ += static_cast<int64_t>(batch.indices.size());
+      ONWARD_RETURN_IF_ERROR(listener_->OnStep(Measure(*outputs)));
       TellTime();
     } else {
       const absl::Status status = Blamed(outputs.status());
       const bool bad = IsNotFinite(status);
       if (bad && options_.on_nan == OnNan::kBack) return GoBack(status);
-      if (!bad || options_.on_nan == OnNan::kStop) {
-        // The batch counts as not taken: a resumed run meets it again.
-        ONWARD_RETURN_IF_ERROR(p_.source->SetPosition(before));
-        return status;
-      }
+      // The batch counts as not taken: a resumed run meets it again.
+      if (!bad || options_.on_nan == OnNan::kStop) return status;
+      batches_.Done();
       ONWARD_RETURN_IF_ERROR(Skip(status));
     }
     const bool evaluate =
-        options_.eval_every > 0 ? result_.steps % options_.eval_every == 0 : batch_.last_of_epoch;
-    if (evaluate && outputs.ok()) details_.MeasureNorms(result_.steps, feeds, model_);
+        options_.eval_every > 0 ? result_.steps % options_.eval_every == 0 : batch.last_of_epoch;
+    if (evaluate && outputs.ok()) details_.MeasureNorms(result_.steps, batches_.feeds(), model_);
     if (evaluate) ONWARD_RETURN_IF_ERROR(EvaluateAsPlanned());
     // What the evaluation decided is in the file then.
-    if (checkpoints_.IsDue(result_.steps, batch_.last_of_epoch)) {
-      checkpoints_.SaveOrGoOn(*model_, result_.steps, p_.source->position());
+    if (checkpoints_.IsDue(result_.steps, batch.last_of_epoch)) {
+      checkpoints_.SaveOrGoOn(*model_, result_.steps, batches_.position());
       if (checkpoints_.saved()) start_.reset();
     }
     return absl::OkStatus();
@@ -155,7 +158,7 @@ class Loop {
     const std::string where =
         absl::StrCat("'", model_->model().path(), "', step ", result_.steps + 1);
     if (!IsNotFinite(status)) return Annotate(status, where);
-    const std::string place = BadPlace(batch_, p_.source->dataset());
+    const std::string place = BadPlace(batches_.batch(), p_.source->dataset());
     return Annotate(absl::Status(status.code(), absl::StrCat(status.message(), place)), where);
   }
 
@@ -205,7 +208,7 @@ class Loop {
                             TrainingModel::Create(std::move(model), model_->environment()));
     model_ = restored_.get();
     SetRateFactor(factor, model_);
-    ONWARD_RETURN_IF_ERROR(p_.source->SetPosition(position));
+    ONWARD_RETURN_IF_ERROR(batches_.SetPosition(position));
     Warn(absl::StrCat(std::string(why.message()), "; back to step ", steps,
                       ", learning rate times ", factor));
     result_.steps = steps;
@@ -231,7 +234,7 @@ class Loop {
   absl::Status EvaluateAsPlanned() {
     if (p_.evaluator == nullptr) return absl::OkStatus();
     checkpoints_.Note(kMetaEvaluationDue, "1");
-    const BatchPosition& next = p_.source->position();
+    const BatchPosition& next = batches_.position();
     ONWARD_RETURN_IF_ERROR(Evaluate(next.index == 0 ? next.epoch : 0));
     const double value = MetricOf(p_.metric, *result_.evaluation);
     if (p_.plateau.has_value()) ReduceOnPlateau(value);
@@ -251,7 +254,7 @@ class Loop {
   }
 
   absl::Status OfferBest(double value) {
-    return checkpoints_.OfferBest(*model_, result_.steps, p_.source->position(), p_.metric, value);
+    return checkpoints_.OfferBest(*model_, result_.steps, batches_.position(), p_.metric, value);
   }
 
   void ReduceOnPlateau(double value) {
@@ -265,11 +268,11 @@ class Loop {
          false, result_.steps});
   }
 
-  StepEvent Measure(const TensorMap& outputs, const TensorMap& feeds) {
+  StepEvent Measure(const TensorMap& outputs) {
     StepEvent step;
     step.step = result_.steps;
-    step.epoch = p_.source->position().epoch;
-    step.examples = static_cast<int64_t>(batch_.indices.size());
+    step.epoch = batches_.position().epoch;
+    step.examples = static_cast<int64_t>(batches_.batch().indices.size());
     step.loss = FirstValue(outputs, p_.losses.sum);
     if (p_.losses.parts.size() > 1) {
       for (const LossPart& part : p_.losses.parts) {
@@ -279,7 +282,7 @@ class Loop {
     step.learning_rate = FirstValue(outputs, kRateOutput);
     // An entry that sits out this iteration has no loss to tell.
     if (!std::isnan(step.loss)) smoothed_loss_.Add(step.loss);
-    step.accuracy = Accuracy(outputs, feeds);
+    step.accuracy = Accuracy(outputs, batches_.feeds());
     if (!std::isnan(step.accuracy)) smoothed_accuracy_.Add(step.accuracy);
     step.smoothed_loss = result_.loss = smoothed_loss_.mean();
     step.smoothed_accuracy = result_.accuracy = smoothed_accuracy_.mean();
@@ -329,24 +332,24 @@ class Loop {
     if (failed && checkpoints_.replaces_other() && !result_.saved) {
       return Annotate(status, absl::StrCat("'", options_.output, "' is left as it was"));
     }
-    ONWARD_RETURN_IF_ERROR(checkpoints_.Save(*model_, result_.steps, p_.source->position()));
+    ONWARD_RETURN_IF_ERROR(checkpoints_.Save(*model_, result_.steps, batches_.position()));
     result_.saved = checkpoints_.saved();
     if (!status.ok() || p_.evaluator == nullptr || evaluated_at_ == result_.steps) return status;
     // It decides nothing: a run that goes on from here has not planned it.
     ONWARD_RETURN_IF_ERROR(Evaluate(0));
     ONWARD_RETURN_IF_ERROR(OfferBest(MetricOf(p_.metric, *result_.evaluation)));
-    return checkpoints_.Save(*model_, result_.steps, p_.source->position());
+    return checkpoints_.Save(*model_, result_.steps, batches_.position());
   }
 
   TrainingModel* model_;
   std::unique_ptr<TrainingModel> restored_;  // model_, once the run went back
   PreparedRun p_;
+  BatchesAhead batches_{&*p_.source, &*p_.feeding};
   const TrainOptions& options_;
   RunListener* listener_;
   const std::atomic<bool>* cancel_;
   Checkpoints checkpoints_;
   RunDetails details_{listener_};
-  Batch batch_;
   std::optional<Model> start_;  // to go back to, until there is a checkpoint
   BatchPosition start_position_;
   const std::optional<Plateau> plateau_at_start_ = p_.plateau;

@@ -187,7 +187,8 @@ absl::StatusOr<Kernel> MakeStandardAttention(const KernelRequest& r) {
 void RegisterAttention(const Context&, KernelTable& table) {
   const char* types = "float, float16, bfloat16";
   table.Add("ScaledDotProductAttention", {"cuda", 1, MakeAttention, types}, kOnwardDomain);
-  table.Add("ScaledDotProductAttentionGrad", {"cuda", 1, MakeAttentionGrad, types}, kOnwardDomain);
+  table.Add("ScaledDotProductAttentionGrad", {"cuda", 1, MakeAttentionGrad, "float"},
+            kOnwardDomain);
   table.Add("Attention", {"cuda", 25, MakeStandardAttention, types});
 }
 

@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "core/cuda/index/index.h"
+#include "core/cuda/register.h"
 #include "core/device/kernel.h"
 
 namespace onward::cuda {
@@ -20,7 +21,7 @@ absl::StatusOr<int> AxisOf(const KernelRequest& r, int64_t standard, int rank);
 absl::StatusOr<ElementsCall> ElementsOf(const KernelRequest& r);
 absl::StatusOr<Tuples> TuplesOf(const KernelRequest& r, int64_t batch_dims);
 
-void RegisterScatter(KernelTable& table);  // scatter.cc
+void RegisterScatter(const Context& context, KernelTable& table);  // scatter.cc
 
 }  // namespace onward::cuda
 

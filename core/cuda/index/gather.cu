@@ -46,7 +46,11 @@ __global__ void WriteSteps(TensorScatterCall call) {
   for (int64_t e = FirstElement(); e < elements; e += ElementStep()) {
     const int64_t row = e / call.inner, step = row % call.steps, lane = row / call.steps;
     const int64_t start = call.starts == nullptr ? 0 : call.starts[lane / call.outer];
-    if (start < 0 || (!call.circular && start > call.all - call.steps)) continue;
+    const int64_t end = call.circular ? call.all : call.all - call.steps + 1;
+    if (start < 0 || (!call.circular && start >= end)) {
+      Report(call.fault, start, lane / call.outer, 0, end);
+      continue;
+    }
     const int64_t place = call.circular ? (start % call.all + step) % call.all : start + step;
     cache[(lane * call.all + place) * call.inner + e % call.inner] = update[e];
   }
@@ -61,6 +65,9 @@ __global__ void ReverseLanes(ReverseCall call) {
     const int64_t row = e / call.inner, a = row / call.second, b = row % call.second;
     const int64_t time = call.time_first ? a : b;
     const int64_t length = call.lengths[call.time_first ? b : a];
+    if (length < 0 || length > times) {
+      Report(call.fault, length, call.time_first ? b : a, 0, times + 1);
+    }
     const bool inside = time < length && length <= times;
     const int64_t from = inside ? length - 1 - time : time;
     const int64_t source = call.time_first ? from * call.second + b : a * call.second + from;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Launches of the index family. Indices are on the device: what lies outside its bounds is not read
-// or written; an element that has nowhere to come from has all bits set (NaN) where it is a
-// floating-point number, else none.
+// Launches of the index family. Indices are on the device: what lies outside its bounds is
+// reported, and not read or written; an element that has nowhere to come from has all bits set
+// (NaN) where it is a floating-point number, else none.
 #ifndef ONWARD_CORE_CUDA_INDEX_INDEX_H_
 #define ONWARD_CORE_CUDA_INDEX_INDEX_H_
 
@@ -11,6 +11,7 @@
 #include <cstdint>
 
 #include "core/base/dtype.h"
+#include "core/cuda/fault.h"
 #include "core/cuda/strided.h"
 
 namespace onward::cuda {
@@ -19,6 +20,7 @@ namespace onward::cuda {
 struct Indices {
   const void* data = nullptr;
   bool narrow = false;
+  FaultPlace fault;
 };
 
 // result[o, i, :] = data[o, indices[i], :], where data is [outer, bound, inner].
@@ -52,6 +54,7 @@ struct Tuples {
   int length = 0;
   int64_t bounds[StridedGrid::kMostDims] = {};
   int64_t strides[StridedGrid::kMostDims] = {};
+  FaultPlace fault;
 };
 cudaError_t GatherTuples(const Tuples& tuples, int bytes, bool real, const void* data,
                          const int64_t* indices, void* result, cudaStream_t stream);
@@ -78,6 +81,14 @@ struct GatherGradCall {
   void* result = nullptr;
 };
 cudaError_t GatherGrad(const GatherGradCall& call, void* workspace, cudaStream_t stream);
+
+// The sums of these in whatever order they come (core/cuda/index/atomic.cu).
+bool HasAtomicSums(DType dtype);
+cudaError_t AddRows(const GatherGradCall& call, cudaStream_t stream);
+cudaError_t AddTuples(DType dtype, const Tuples& tuples, const int64_t* indices,
+                      const void* updates, void* result, cudaStream_t stream);
+cudaError_t AddElements(DType dtype, const ElementsCall& call, const void* updates,
+                        cudaStream_t stream);
 
 struct OneHotCall {
   int64_t outer = 1, depth = 0, inner = 1;
@@ -108,6 +119,7 @@ struct TensorScatterCall {
   bool circular = false;
   int bytes = 4;
   const int64_t* starts = nullptr;  // null: 0
+  FaultPlace fault;
   const void* update = nullptr;
   void* cache = nullptr;
 };
@@ -119,6 +131,7 @@ struct ReverseCall {
   bool time_first = true;
   int bytes = 4;
   const int64_t* lengths = nullptr;
+  FaultPlace fault;
   const void* data = nullptr;
   void* result = nullptr;
 };

@@ -2,6 +2,7 @@
 // From an index to a place, for device code.
 #pragma once
 
+#include "core/cuda/fault.cuh"
 #include "core/cuda/index/index.h"
 #include "core/cuda/movement/width.h"
 #include "core/cuda/types.cuh"
@@ -14,17 +15,23 @@ __device__ inline int64_t PlaceOf(int64_t index, int64_t bound) {
   return index < 0 ? index + bound : index;
 }
 __device__ inline int64_t PlaceAt(const Indices& indices, int64_t i, int64_t bound) {
-  return PlaceOf(indices.narrow ? static_cast<const int32_t*>(indices.data)[i]
-                                : static_cast<const int64_t*>(indices.data)[i],
-                 bound);
+  const int64_t index = indices.narrow ? static_cast<const int32_t*>(indices.data)[i]
+                                       : static_cast<const int64_t*>(indices.data)[i];
+  const int64_t place = PlaceOf(index, bound);
+  if (place < 0) Report(indices.fault, index, i, -bound, bound);
+  return place;
 }
 
 // The offset that tuple t addresses; -1 where an index is outside.
 __device__ inline int64_t TupleOffset(const Tuples& tuples, const int64_t* indices, int64_t t) {
   int64_t offset = t / tuples.per_batch * tuples.batch_stride;
   for (int k = 0; k < tuples.length; ++k) {
-    const int64_t place = PlaceOf(indices[t * tuples.length + k], tuples.bounds[k]);
-    if (place < 0) return -1;
+    const int64_t at = t * tuples.length + k, bound = tuples.bounds[k];
+    const int64_t place = PlaceOf(indices[at], bound);
+    if (place < 0) {
+      Report(tuples.fault, indices[at], at, -bound, bound);
+      return -1;
+    }
     offset += place * tuples.strides[k];
   }
   return offset;

@@ -52,10 +52,26 @@ absl::StatusOr<ElementsCall> ElementsOf(const KernelRequest& r) {
   return call;
 }
 
+namespace {
+
+// Unimplemented where constant tuples point outside of the axes from `first` on.
+absl::Status CheckTuples(const KernelRequest& r, int first) {
+  if (r.inputs[1].constant == nullptr) return absl::OkStatus();
+  ONWARD_ASSIGN_OR_RETURN(const std::vector<int64_t> indices, ConstantInts(r, 1));
+  const int64_t length = r.in(1)[r.in(1).rank() - 1];
+  for (size_t i = 0; i < indices.size(); ++i) {
+    const int64_t bound = r.in(0)[first + static_cast<int>(static_cast<int64_t>(i) % length)];
+    if (indices[i] < -bound || indices[i] >= bound) return Unserved(r);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
 absl::StatusOr<Tuples> TuplesOf(const KernelRequest& r, int64_t batch_dims) {
   const Shape &data = r.in(0), &indices = r.in(1);
   const int rank = indices.rank();
-  bool fits = r.inputs[1].dtype == DType::kInt64 && r.inputs[1].constant == nullptr;
+  bool fits = r.inputs[1].dtype == DType::kInt64;
   fits = fits && batch_dims >= 0 && batch_dims < rank && batch_dims <= data.rank();
   for (int i = 0; fits && i < batch_dims; ++i) fits = data[i] == indices[i];
   if (!fits || indices[rank - 1] > data.rank() - batch_dims ||
@@ -63,6 +79,7 @@ absl::StatusOr<Tuples> TuplesOf(const KernelRequest& r, int64_t batch_dims) {
     return Unserved(r);
   }
   const int first = static_cast<int>(batch_dims);
+  ONWARD_RETURN_IF_ERROR(CheckTuples(r, first));
   const Shape::Dims strides = data.Strides();
   Tuples tuples;
   tuples.length = static_cast<int>(indices[rank - 1]);
@@ -93,10 +110,11 @@ absl::StatusOr<Kernel> MakeGather(const KernelRequest& r) {
   state.count = r.in(1).elements();
   state.real = IsReal(r.inputs[0].dtype);
   state.indices.narrow = r.inputs[1].dtype == DType::kInt32;
-  return QueuedKernel(r, [state](const KernelCall& call) {
+  return FaultingKernel(r, "index", [state](const KernelCall& call) {
     GatherCall now = state;
     now.data = In(call, 0);
     now.indices.data = In(call, 1);
+    now.indices.fault = FaultOf(call);
     now.result = Out(call, 0);
     return Gather(now, StreamOf(call));
   });
@@ -105,10 +123,11 @@ absl::StatusOr<Kernel> MakeGather(const KernelRequest& r) {
 absl::StatusOr<Kernel> MakeGatherElements(const KernelRequest& r) {
   ONWARD_RETURN_IF_ERROR(CheckRequest(r, 2));
   ONWARD_ASSIGN_OR_RETURN(const ElementsCall state, ElementsOf(r));
-  return QueuedKernel(r, [state](const KernelCall& call) {
+  return FaultingKernel(r, "index", [state](const KernelCall& call) {
     ElementsCall now = state;
     now.data = In(call, 0);
     now.indices.data = In(call, 1);
+    now.indices.fault = FaultOf(call);
     now.result = Out(call, 0);
     return GatherElements(now, StreamOf(call));
   });
@@ -120,8 +139,10 @@ absl::StatusOr<Kernel> MakeGatherND(const KernelRequest& r) {
   const int bytes = BytesOf(r.inputs[0].dtype);
   if (bytes == 0) return Unserved(r);
   const bool real = IsReal(r.inputs[0].dtype);
-  return QueuedKernel(r, [=](const KernelCall& call) {
-    return GatherTuples(tuples, bytes, real, In(call, 0), static_cast<const int64_t*>(In(call, 1)),
+  return FaultingKernel(r, "index", [=](const KernelCall& call) {
+    Tuples now = tuples;
+    now.fault = FaultOf(call);
+    return GatherTuples(now, bytes, real, In(call, 0), static_cast<const int64_t*>(In(call, 1)),
                         Out(call, 0), StreamOf(call));
   });
 }
@@ -179,16 +200,24 @@ absl::StatusOr<Kernel> MakeReverseSequence(const KernelRequest& r) {
   state.bytes = BytesOf(r.inputs[0].dtype);
   const bool axes = batch_axis + time_axis == 1 && batch_axis * time_axis == 0;
   if (!axes || in.rank() < 2 || state.bytes == 0 || r.inputs[1].dtype != DType::kInt64 ||
-      r.in(1) != Shape{in[static_cast<int>(batch_axis)]} || r.inputs[1].constant != nullptr) {
+      r.in(1) != Shape{in[static_cast<int>(batch_axis)]}) {
     return Unserved(r);
+  }
+  if (r.inputs[1].constant != nullptr) {
+    ONWARD_ASSIGN_OR_RETURN(const std::vector<int64_t> lengths, ConstantInts(r, 1));
+    const int64_t longest = in[static_cast<int>(time_axis)];
+    for (const int64_t length : lengths) {
+      if (length < 0 || length > longest) return Unserved(r);
+    }
   }
   state.first = in[0];
   state.second = in[1];
   state.inner = in.elements(2, in.rank());
   state.time_first = time_axis == 0;
-  return QueuedKernel(r, [state](const KernelCall& call) {
+  return FaultingKernel(r, "sequence length", [state](const KernelCall& call) {
     ReverseCall now = state;
     now.lengths = static_cast<const int64_t*>(In(call, 1));
+    now.fault = FaultOf(call);
     now.data = In(call, 0);
     now.result = Out(call, 0);
     return ReverseSequence(now, StreamOf(call));
@@ -197,7 +226,7 @@ absl::StatusOr<Kernel> MakeReverseSequence(const KernelRequest& r) {
 
 }  // namespace
 
-void RegisterIndex(const Context&, KernelTable& table) {
+void RegisterIndex(const Context& context, KernelTable& table) {
   const char* movable = "all but packed and strings";
   table.Add("Gather", {"cuda", 1, MakeGather, movable});
   table.Add("GatherElements", {"cuda", 11, MakeGatherElements, movable});
@@ -206,7 +235,7 @@ void RegisterIndex(const Context&, KernelTable& table) {
   table.Add("TopK",
             {"cuda", 10, MakeTopK, "float, double, float16, bfloat16, 32 and 64-bit integers"});
   table.Add("ReverseSequence", {"cuda", 10, MakeReverseSequence, movable});
-  RegisterScatter(table);
+  RegisterScatter(context, table);
 }
 
 }  // namespace onward::cuda

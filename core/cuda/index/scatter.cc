@@ -14,6 +14,11 @@ namespace {
 // Targets and updates are counted in 32 bits.
 bool Countable(int64_t n) { return n < std::numeric_limits<uint32_t>::max(); }
 
+// Whether sums may be made in any order, and can be.
+bool AnyOrder(const Context& context, ScatterOp op, DType dtype) {
+  return !context.options.deterministic && op == ScatterOp::kAdd && HasAtomicSums(dtype);
+}
+
 absl::StatusOr<ScatterOp> OpOf(const KernelRequest& r) {
   const std::string name = r.node.String("reduction", "none");
   ScatterOp op = ScatterOp::kNone;
@@ -27,27 +32,32 @@ absl::StatusOr<ScatterOp> OpOf(const KernelRequest& r) {
   return op;
 }
 
-absl::StatusOr<Kernel> MakeScatterElements(const KernelRequest& r) {
+absl::StatusOr<Kernel> MakeScatterElements(const Context& context, const KernelRequest& r) {
   ONWARD_RETURN_IF_ERROR(CheckRequest(r, 3));
   ONWARD_ASSIGN_OR_RETURN(const ScatterOp op, OpOf(r));
   ONWARD_ASSIGN_OR_RETURN(const ElementsCall state, ElementsOf(r));
   const int64_t targets = r.in(0).elements();
   if (r.in(2) != r.in(1) || !Countable(targets) || !Countable(state.elements)) return Unserved(r);
-  Kernel kernel = QueuedKernel(r, [=, dtype = r.inputs[0].dtype](const KernelCall& call) {
-    ElementsCall now = state;
-    now.indices.data = In(call, 1);
-    now.result = Out(call, 0);
-    const cudaError_t error =
-        CopyBytes(now.result, In(call, 0), targets * state.bytes, StreamOf(call));
-    if (error != cudaSuccess) return error;
-    return ScatterElements(op, dtype, now, targets, In(call, 2), call.workspace, StreamOf(call));
-  });
+  const bool any_order = AnyOrder(context, op, r.inputs[0].dtype);
+  Kernel kernel =
+      FaultingKernel(r, "index", [=, dtype = r.inputs[0].dtype](const KernelCall& call) {
+        ElementsCall now = state;
+        now.indices.data = In(call, 1);
+        now.indices.fault = FaultOf(call);
+        now.result = Out(call, 0);
+        const cudaError_t error =
+            CopyBytes(now.result, In(call, 0), targets * state.bytes, StreamOf(call));
+        if (error != cudaSuccess) return error;
+        if (any_order) return AddElements(dtype, now, In(call, 2), StreamOf(call));
+        return ScatterElements(op, dtype, now, targets, In(call, 2), call.workspace,
+                               StreamOf(call));
+      });
   kernel.in_place = {{0, 0}};
-  kernel.workspace_bytes = ScatterWorkspace(state.elements);
+  if (!any_order) kernel.workspace_bytes = ScatterWorkspace(state.elements);
   return kernel;
 }
 
-absl::StatusOr<Kernel> MakeScatterND(const KernelRequest& r) {
+absl::StatusOr<Kernel> MakeScatterND(const Context& context, const KernelRequest& r) {
   ONWARD_RETURN_IF_ERROR(CheckRequest(r, 3));
   ONWARD_ASSIGN_OR_RETURN(const ScatterOp op, OpOf(r));
   ONWARD_ASSIGN_OR_RETURN(const Tuples tuples, TuplesOf(r, 0));
@@ -59,14 +69,21 @@ absl::StatusOr<Kernel> MakeScatterND(const KernelRequest& r) {
   }
   const DType dtype = r.inputs[0].dtype;
   const size_t bytes = elements * BytesOf(dtype);
-  Kernel kernel = QueuedKernel(r, [=](const KernelCall& call) {
+  const bool any_order = AnyOrder(context, op, dtype);
+  Kernel kernel = FaultingKernel(r, "index", [=](const KernelCall& call) {
     const cudaError_t error = CopyBytes(Out(call, 0), In(call, 0), bytes, StreamOf(call));
     if (error != cudaSuccess) return error;
-    return ScatterTuples(op, dtype, tuples, targets, static_cast<const int64_t*>(In(call, 1)),
-                         In(call, 2), Out(call, 0), call.workspace, StreamOf(call));
+    Tuples now = tuples;
+    now.fault = FaultOf(call);
+    const int64_t* indices = static_cast<const int64_t*>(In(call, 1));
+    if (any_order) {
+      return AddTuples(dtype, now, indices, In(call, 2), Out(call, 0), StreamOf(call));
+    }
+    return ScatterTuples(op, dtype, now, targets, indices, In(call, 2), Out(call, 0),
+                         call.workspace, StreamOf(call));
   });
   kernel.in_place = {{0, 0}};
-  kernel.workspace_bytes = ScatterWorkspace(tuples.count);
+  if (!any_order) kernel.workspace_bytes = ScatterWorkspace(tuples.count);
   return kernel;
 }
 
@@ -93,9 +110,10 @@ absl::StatusOr<Kernel> MakeTensorScatter(const KernelRequest& r) {
   state.steps = update[axis];
   state.circular = r.node.String("mode", "linear") == "circular";
   const size_t bytes = cache.elements() * state.bytes;
-  Kernel kernel = QueuedKernel(r, [=](const KernelCall& call) {
+  Kernel kernel = FaultingKernel(r, "write index", [=](const KernelCall& call) {
     TensorScatterCall now = state;
     now.starts = static_cast<const int64_t*>(In(call, 2));
+    now.fault = FaultOf(call);
     now.update = In(call, 1);
     now.cache = Out(call, 0);
     const cudaError_t error = CopyBytes(now.cache, In(call, 0), bytes, StreamOf(call));
@@ -106,7 +124,7 @@ absl::StatusOr<Kernel> MakeTensorScatter(const KernelRequest& r) {
 }
 
 // Inputs dY, indices and the data (for its shape).
-absl::StatusOr<Kernel> MakeGatherGrad(const KernelRequest& r) {
+absl::StatusOr<Kernel> MakeGatherGrad(const Context& context, const KernelRequest& r) {
   ONWARD_RETURN_IF_ERROR(CheckRequest(r, 3));
   const Shape& data = r.in(2);
   ONWARD_ASSIGN_OR_RETURN(const int axis, AxisOf(r, 0, data.rank()));
@@ -122,25 +140,31 @@ absl::StatusOr<Kernel> MakeGatherGrad(const KernelRequest& r) {
       !Countable(state.count) || r.in(0).elements() != state.outer * state.count * state.inner) {
     return Unserved(r);
   }
-  Kernel kernel = QueuedKernel(r, [state](const KernelCall& call) {
+  const bool any_order = AnyOrder(context, ScatterOp::kAdd, state.dtype);
+  Kernel kernel = FaultingKernel(r, "index", [state, any_order](const KernelCall& call) {
     GatherGradCall now = state;
     now.dy = In(call, 0);
     now.indices.data = In(call, 1);
+    now.indices.fault = FaultOf(call);
     now.result = Out(call, 0);
-    return GatherGrad(now, call.workspace, StreamOf(call));
+    return any_order ? AddRows(now, StreamOf(call))
+                     : GatherGrad(now, call.workspace, StreamOf(call));
   });
-  kernel.workspace_bytes = ScatterWorkspace(state.count);
+  if (!any_order) kernel.workspace_bytes = ScatterWorkspace(state.count);
   return kernel;
 }
 
 }  // namespace
 
-void RegisterScatter(KernelTable& table) {
+void RegisterScatter(const Context& context, KernelTable& table) {
   const char* types = "all but packed and strings; reductions: numeric";
-  table.Add("ScatterElements", {"cuda", 11, MakeScatterElements, types});
-  table.Add("ScatterND", {"cuda", 11, MakeScatterND, types});
+  const auto with = [&](auto make) -> KernelFactory {
+    return [context, make](const KernelRequest& r) { return make(context, r); };
+  };
+  table.Add("ScatterElements", {"cuda", 11, with(MakeScatterElements), types});
+  table.Add("ScatterND", {"cuda", 11, with(MakeScatterND), types});
   table.Add("TensorScatter", {"cuda", 24, MakeTensorScatter, "all but packed and strings"});
-  table.Add("GatherGrad", {"cuda", 1, MakeGatherGrad, "float, double, float16, bfloat16"},
+  table.Add("GatherGrad", {"cuda", 1, with(MakeGatherGrad), "float, double, float16, bfloat16"},
             kOnwardDomain);
 }
 

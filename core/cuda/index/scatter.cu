@@ -31,23 +31,27 @@ __global__ void KeysOfRows(Indices indices, int64_t count, int64_t rows, uint32_
   }
 }
 
-// The members of the group that begins at i: body(position) for each, in order. False where
-// no group begins there.
+// Whether a group begins at i. Only whoever is there may touch the element that it goes to.
+__device__ bool LeadsGroup(const Grouped& g, int64_t i) {
+  const uint32_t key = g.keys[i];
+  if (!g.scattered) return i == 0 || g.keys[i - 1] != key;
+  for (int64_t j = 0; j < i; ++j) {
+    if (g.keys[j] == key) return false;
+  }
+  return true;
+}
+
+// body(position) for each member of the group that begins at i, in order.
 template <class Body>
-__device__ bool ForGroup(const Grouped& g, int64_t i, const Body& body) {
+__device__ void ForGroup(const Grouped& g, int64_t i, const Body& body) {
   const uint32_t key = g.keys[i];
   if (g.scattered) {
-    for (int64_t j = 0; j < i; ++j) {
-      if (g.keys[j] == key) return false;
-    }
     for (int64_t j = i; j < g.count; ++j) {
       if (g.keys[j] == key) body(j);
     }
-    return true;
+    return;
   }
-  if (i > 0 && g.keys[i - 1] == key) return false;
   for (int64_t j = i; j < g.count && g.keys[j] == key; ++j) body(static_cast<int64_t>(g.order[j]));
-  return true;
 }
 
 // f(a, b) in the arithmetic of T: integers wrap, bool is or/and, NaN wins.
@@ -76,13 +80,12 @@ __global__ void ApplyUpdates(Grouped grouped, int64_t slice, uint32_t nowhere, c
   for (int64_t e = FirstElement(); e < grouped.count * slice; e += ElementStep()) {
     const int64_t i = e / slice, k = e % slice;
     const uint32_t key = grouped.keys[i];
-    if (key == nowhere) continue;
+    if (key == nowhere || !LeadsGroup(grouped, i)) continue;
     const int64_t at = static_cast<int64_t>(key) * slice + k;
     T value = result[at];
-    const bool leads = ForGroup(grouped, i, [&](int64_t position) {
-      value = Combine<kOp>(value, updates[position * slice + k]);
-    });
-    if (leads) result[at] = value;
+    ForGroup(grouped, i,
+             [&](int64_t position) { value = Combine<kOp>(value, updates[position * slice + k]); });
+    result[at] = value;
   }
 }
 
@@ -141,14 +144,11 @@ __global__ void SumRows(Grouped grouped, GatherGradCall call, uint32_t nowhere) 
   for (int64_t e = FirstElement(); e < call.outer * block; e += ElementStep()) {
     const int64_t o = e / block, i = e % block / call.inner, k = e % call.inner;
     const uint32_t key = grouped.keys[i];
-    if (key == nowhere) continue;
+    if (key == nowhere || !LeadsGroup(grouped, i)) continue;
     const T* dy = static_cast<const T*>(call.dy) + o * block + k;
     C sum = 0;
-    const bool leads =
-        ForGroup(grouped, i, [&](int64_t position) { sum += Read(dy[position * call.inner]); });
-    if (leads) {
-      static_cast<T*>(call.result)[(o * call.rows + key) * call.inner + k] = Write<T>(sum);
-    }
+    ForGroup(grouped, i, [&](int64_t position) { sum += Read(dy[position * call.inner]); });
+    static_cast<T*>(call.result)[(o * call.rows + key) * call.inner + k] = Write<T>(sum);
   }
 }
 

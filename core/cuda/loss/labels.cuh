@@ -3,6 +3,7 @@
 #pragma once
 
 #include "core/cuda/block.cuh"
+#include "core/cuda/fault.cuh"
 #include "core/cuda/loss/loss.h"
 
 namespace onward::cuda {
@@ -17,7 +18,9 @@ __device__ inline int64_t LabelAt(const LossShape& shape, const LossInputs& inpu
   const int64_t label = shape.narrow_labels ? static_cast<const int32_t*>(inputs.labels)[p]
                                             : static_cast<const int64_t*>(inputs.labels)[p];
   if (shape.ignores && label == shape.ignore_index) return kIgnored;
-  return label >= 0 && label < shape.classes ? label : kNoClass;
+  if (label >= 0 && label < shape.classes) return label;
+  Report(inputs.fault, label, p, 0, shape.classes);
+  return kNoClass;
 }
 
 // 1 without weights, 0 where it is ignored.

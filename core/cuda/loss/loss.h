@@ -9,13 +9,14 @@
 #include <cstdint>
 
 #include "core/base/dtype.h"
+#include "core/cuda/fault.h"
 
 namespace onward::cuda {
 
 enum class LossReduction { kNone, kSum, kMean };
 
 // Scores [batch, classes, inner]; a position is one (batch, inner) pair and has one label. A label
-// that is neither a class nor ignored makes its position NaN.
+// that is neither a class nor ignored is reported, and makes its position NaN.
 struct LossShape {
   int64_t batch = 0, classes = 0, inner = 1;
   LossReduction reduction = LossReduction::kMean;
@@ -30,6 +31,7 @@ struct LossInputs {
   const void* scores = nullptr;
   const void* labels = nullptr;
   const void* weights = nullptr;  // one per class, or null
+  FaultPlace fault = {};
 };
 
 size_t LossWorkspace(const LossShape& shape);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loss family. Labels are on the device, so one that is no class is not an error here: it makes
-// the loss NaN, which whoever reads the loss finds.
+// The loss family. Labels are on the device: one that is no class is reported when it is met.
 #include "core/cuda/register.h"
 
 #include <string>
@@ -49,10 +48,10 @@ absl::StatusOr<LossShape> ShapeOf(const KernelRequest& r, int first, bool softma
 absl::StatusOr<Kernel> MakeLoss(const KernelRequest& r, bool softmax) {
   ONWARD_RETURN_IF_ERROR(CheckRequest(r, 2));
   ONWARD_ASSIGN_OR_RETURN(const LossShape shape, ShapeOf(r, 0, softmax));
-  Kernel kernel = QueuedKernel(r, [shape](const KernelCall& call) {
+  Kernel kernel = FaultingKernel(r, "label", [shape](const KernelCall& call) {
     void* log_prob = shape.softmax ? Out(call, 1) : nullptr;
-    return Loss(shape, {In(call, 0), In(call, 1), In(call, 2)}, Out(call, 0), log_prob,
-                call.workspace, StreamOf(call));
+    return Loss(shape, {In(call, 0), In(call, 1), In(call, 2), FaultOf(call)}, Out(call, 0),
+                log_prob, call.workspace, StreamOf(call));
   });
   kernel.workspace_bytes = LossWorkspace(shape);
   return kernel;
@@ -64,11 +63,11 @@ absl::StatusOr<Kernel> MakeLossGrad(const KernelRequest& r, bool softmax) {
   const bool per_position = shape.reduction == LossReduction::kNone;
   const bool fits = per_position ? r.in(0) == r.in(2) : r.in(0).elements() == 1;
   if (!fits || r.inputs[0].dtype != shape.dtype) return Unserved(r);
-  Kernel kernel = QueuedKernel(r, [shape](const KernelCall& call) {
+  Kernel kernel = FaultingKernel(r, "label", [shape](const KernelCall& call) {
     // Without softmax only the shape of the scores counts.
     const void* scores = shape.softmax ? In(call, 1) : nullptr;
-    return LossGrad(shape, {scores, In(call, 2), In(call, 3)}, In(call, 0), Out(call, 0),
-                    call.workspace, StreamOf(call));
+    return LossGrad(shape, {scores, In(call, 2), In(call, 3), FaultOf(call)}, In(call, 0),
+                    Out(call, 0), call.workspace, StreamOf(call));
   });
   if (softmax) kernel.in_place = {{0, 1}};
   kernel.workspace_bytes = LossWorkspace(shape);

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <utility>
 #include <vector>
 
@@ -24,7 +23,7 @@ constexpr char kTypes[] = "float, double, float16, bfloat16";
 // R and T are known when the kernel runs.
 StepParameters WithAttributes(StepRule rule, double a, double b = 0, double c = 0, double d = 0,
                               double e = 0) {
-  return {rule, DType::kFloat, {a, b, c, d, e}, nullptr, nullptr};
+  return {rule, DType::kFloat, {a, b, c, d, e}, nullptr, nullptr, nullptr};
 }
 StepParameters Parameters(const SgdAttributes& a) {
   return WithAttributes(StepRule::kSgd, a.weight_decay);
@@ -42,49 +41,6 @@ StepParameters Parameters(const AdamWAttributes& a) {
   return WithAttributes(StepRule::kAdamW, a.alpha, a.beta, a.epsilon, a.eps, a.weight_decay);
 }
 
-// One int per output, on the device and on the host. They are the kernel's own, not part of its
-// workspace: what would be written is asked before other kernels have read what that may lie over.
-class Flags {
- public:
-  static absl::StatusOr<std::shared_ptr<Flags>> Make(int device, size_t count) {
-    auto flags = std::make_shared<Flags>(count);
-    ONWARD_RETURN_IF_ERROR(StatusOf(cudaSetDevice(device), "choosing the device"));
-    ONWARD_RETURN_IF_ERROR(StatusOf(
-        cudaMalloc(reinterpret_cast<void**>(&flags->device_), flags->bytes()), "optimizer flags"));
-    ONWARD_RETURN_IF_ERROR(
-        StatusOf(cudaMallocHost(reinterpret_cast<void**>(&flags->host_), flags->bytes()),
-                 "optimizer flags"));
-    return flags;
-  }
-  explicit Flags(size_t count) : count_(count) {}
-  ~Flags() {
-    if (device_ != nullptr) cudaFree(device_);
-    if (host_ != nullptr) cudaFreeHost(host_);
-  }
-  Flags(const Flags&) = delete;
-  Flags& operator=(const Flags&) = delete;
-
-  // Whether output i was flagged by what set_flags(flags on the device) queued; waits for it.
-  template <class SetFlags>
-  absl::StatusOr<std::vector<bool>> Ask(cudaStream_t stream, const SetFlags& set_flags) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    ONWARD_RETURN_IF_ERROR(StatusOf(cudaMemsetAsync(device_, 0, bytes(), stream), kAsking));
-    ONWARD_RETURN_IF_ERROR(StatusOf(set_flags(device_), kAsking));
-    ONWARD_RETURN_IF_ERROR(StatusOf(
-        cudaMemcpyAsync(host_, device_, bytes(), cudaMemcpyDeviceToHost, stream), kAsking));
-    ONWARD_RETURN_IF_ERROR(StatusOf(cudaStreamSynchronize(stream), kAsking));
-    return std::vector<bool>(host_, host_ + count_);
-  }
-
- private:
-  static constexpr char kAsking[] = "asking whether the update is finite";
-  size_t bytes() const { return count_ * sizeof(int); }
-
-  const size_t count_;
-  std::mutex mutex_;
-  int *device_ = nullptr, *host_ = nullptr;
-};
-
 struct OptimizerStep {
   StepParameters parameters;
   OptimizerPlaces places;
@@ -92,10 +48,11 @@ struct OptimizerStep {
   bool has_t;
   std::map<DType, std::vector<int>> tensors;  // by element type
 
-  cudaError_t Run(const KernelCall& call, int* flags) const {
+  cudaError_t Run(const KernelCall& call, uint32_t* flags) const {
     StepParameters p = parameters;
     p.rate = In(call, 0);
     if (has_t) p.step = static_cast<const int64_t*>(In(call, 1));
+    p.stop = flags == nullptr ? call.stop : nullptr;
     for (const auto& [dtype, indices] : tensors) {
       std::vector<StepTensor> list;
       list.reserve(indices.size());
@@ -120,24 +77,10 @@ struct OptimizerStep {
     t.index = i;
     return t;
   }
-
-  // Where the device fails nothing may be written: every output counts as bad, and whoever waits
-  // for the stream is told why.
-  bool WouldBeFinite(const KernelCall& call, Flags& flags, bool* bad) const {
-    const auto flagged =
-        flags.Ask(StreamOf(call), [&](int* on_device) { return Run(call, on_device); });
-    bool finite = true;
-    for (int o = 0; o < static_cast<int>(call.outputs.size()); ++o) {
-      if (Out(call, o) == nullptr || (flagged.ok() && !(*flagged)[o])) continue;
-      bad[o] = true;
-      finite = false;
-    }
-    return finite;
-  }
 };
 
 template <class Attributes>
-absl::StatusOr<Kernel> MakeStep(int device, const KernelRequest& r) {
+absl::StatusOr<Kernel> MakeStep(const KernelRequest& r) {
   ONWARD_RETURN_IF_ERROR(CheckRequest(r, 0));
   constexpr int kStates = Attributes::kStates;
   ONWARD_ASSIGN_OR_RETURN(const OptimizerPlaces places,
@@ -159,34 +102,28 @@ absl::StatusOr<Kernel> MakeStep(int device, const KernelRequest& r) {
     }
   }
   kernel.lists = TensorLists{places.first, 2 + kStates, 1 + kStates};
-  ONWARD_ASSIGN_OR_RETURN(std::shared_ptr<Flags> flags,
-                          Flags::Make(device, places.tensors * (1 + kStates)));
   kernel.run = [step, what = r.node.Describe()](const KernelCall& call) {
     return StatusOf(step->Run(call, nullptr), what);
   };
-  kernel.would_be_finite = [step, flags](const KernelCall& call, bool* bad) {
-    return step->WouldBeFinite(call, *flags, bad);
+  kernel.flag_infinite = [step, what = r.node.Describe()](const KernelCall& call, uint32_t* bad) {
+    return StatusOf(step->Run(call, bad), what);
   };
   return kernel;
 }
 
 template <class Attributes>
-KernelTable::Entry StepEntry(const Context& context) {
-  return {"cuda", 1,
-          [device = context.options.index](const KernelRequest& r) {
-            return MakeStep<Attributes>(device, r);
-          },
-          kTypes};
+KernelTable::Entry StepEntry() {
+  return {"cuda", 1, MakeStep<Attributes>, kTypes};
 }
 
 }  // namespace
 
-void RegisterOptimizers(const Context& context, KernelTable& table) {
-  table.Add("Adam", StepEntry<AdamAttributes>(context), kTrainingDomain);
-  table.Add("Adagrad", StepEntry<AdagradAttributes>(context), kTrainingDomain);
-  table.Add("Momentum", StepEntry<MomentumAttributes>(context), kTrainingDomain);
-  table.Add("SgdStep", StepEntry<SgdAttributes>(context), kOnwardDomain);
-  table.Add("AdamWStep", StepEntry<AdamWAttributes>(context), kOnwardDomain);
+void RegisterOptimizers(const Context&, KernelTable& table) {
+  table.Add("Adam", StepEntry<AdamAttributes>(), kTrainingDomain);
+  table.Add("Adagrad", StepEntry<AdagradAttributes>(), kTrainingDomain);
+  table.Add("Momentum", StepEntry<MomentumAttributes>(), kTrainingDomain);
+  table.Add("SgdStep", StepEntry<SgdAttributes>(), kOnwardDomain);
+  table.Add("AdamWStep", StepEntry<AdamWAttributes>(), kOnwardDomain);
 }
 
 }  // namespace onward::cuda

@@ -33,17 +33,17 @@ __device__ bool IsFinite(T value) {
 }
 
 template <class T>
-__device__ void Put(T value, void* to, int64_t at, int* flag) {
+__device__ void Put(T value, void* to, int64_t at, uint32_t* flag) {
   if (to == nullptr) return;
   if (flag == nullptr) {
     static_cast<T*>(to)[at] = value;
   } else if (!IsFinite(value)) {
-    atomicExch(flag, 1);
+    atomicExch(flag, 1u);
   }
 }
 
 template <class T, class Rule>
-__global__ void Step(Table table, StepParameters parameters, int* flags, int flag_kinds) {
+__global__ void Step(Table table, StepParameters parameters, uint32_t* flags, int flag_kinds) {
   using C = Compute<T>;
   __shared__ Rule shared_rule;
   if (threadIdx.x == 0) {
@@ -51,6 +51,7 @@ __global__ void Step(Table table, StepParameters parameters, int* flags, int fla
         Rule::At(parameters, RateOf(parameters), parameters.step == nullptr ? 0 : *parameters.step);
   }
   __syncthreads();
+  if (parameters.stop != nullptr && *parameters.stop != 0) return;
   const Rule rule = shared_rule;
   const int block = static_cast<int>(blockIdx.x);
   int t = 0;
@@ -58,7 +59,7 @@ __global__ void Step(Table table, StepParameters parameters, int* flags, int fla
   const StepTensor& tensor = table.tensors[t];
   const int64_t begin = (block - table.first_block[t]) * kPart;
   const int64_t end = begin + kPart < tensor.elements ? begin + kPart : tensor.elements;
-  int* const flag = flags == nullptr ? nullptr : flags + tensor.index;
+  uint32_t* const flag = flags == nullptr ? nullptr : flags + tensor.index;
   for (int64_t i = begin + threadIdx.x; i < end; i += kThreads) {
     C x = Read(static_cast<const T*>(tensor.x)[i]);
     C state[Rule::kStates + 1];
@@ -76,7 +77,7 @@ __global__ void Step(Table table, StepParameters parameters, int* flags, int fla
 
 template <class T, class Rule>
 cudaError_t RunTables(const StepParameters& parameters, const StepTensor* tensors, int count,
-                      int* flags, int flag_kinds, cudaStream_t stream) {
+                      uint32_t* flags, int flag_kinds, cudaStream_t stream) {
   for (int next = 0; next < count;) {
     Table table = {};
     for (; next < count && table.count < kTensors; ++next) {
@@ -99,7 +100,7 @@ cudaError_t RunTables(const StepParameters& parameters, const StepTensor* tensor
 }  // namespace
 
 cudaError_t RunStep(const StepParameters& parameters, DType dtype, const StepTensor* tensors,
-                    int count, int* flags, int flag_kinds, cudaStream_t stream) {
+                    int count, uint32_t* flags, int flag_kinds, cudaStream_t stream) {
   return DispatchReal(dtype, [&]<class T>() {
     using C = Compute<T>;
     const auto run = [&]<class Rule>() {

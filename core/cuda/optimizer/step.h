@@ -19,8 +19,9 @@ struct StepParameters {
   DType rate_type;
   // The attributes of the rule, in the order in which core/device/plan/optimizer.h lists them.
   double attributes[5];
-  const void* rate;     // R
-  const int64_t* step;  // T; null for rules without it
+  const void* rate;      // R
+  const int64_t* step;   // T; null for rules without it
+  const uint32_t* stop;  // where it is set nothing is written; may be null
 };
 
 // Where one variable is, and where its new values go (null: not wanted).
@@ -35,7 +36,7 @@ struct StepTensor {
 // that: flags[kind * flag_kinds + index] becomes 1 where a new value of x (kind 0) or of a state
 // would not be finite.
 cudaError_t RunStep(const StepParameters& parameters, DType dtype, const StepTensor* tensors,
-                    int count, int* flags, int flag_kinds, cudaStream_t stream);
+                    int count, uint32_t* flags, int flag_kinds, cudaStream_t stream);
 
 }  // namespace onward::cuda
 

@@ -8,6 +8,14 @@ namespace {
 
 constexpr int kThreads = 256;
 
+__device__ RandomDraws DrawsOf(RandomDraws draws) {
+  if (draws.state == nullptr) return draws;
+  const RandomState state = *draws.state;
+  draws.key = RandomKey(draws.has_seed != 0 ? draws.seed : state.seed, draws.stream, state.step);
+  if (state.step != 0) draws.stored = nullptr;
+  return draws;
+}
+
 __device__ double DrawAt(const RandomDraws& draws, int64_t i) {
   if (draws.stored != nullptr) return draws.stored[i];
   const uint64_t bits = HashedBits(draws.key, static_cast<uint64_t>(i));
@@ -23,8 +31,9 @@ __device__ double NormalAt(const RandomDraws& draws, int64_t i) {
 }
 
 template <class T>
-__global__ void DropoutKernel(DropoutCall call, RandomDraws draws) {
+__global__ void DropoutKernel(DropoutCall call, RandomDraws given) {
   using C = Compute<T>;
+  const RandomDraws draws = DrawsOf(given);
   double ratio = call.ratio.data == nullptr ? call.ratio.value
                                             : NumberAt(call.ratio.data, call.ratio.dtype, 0);
   if (!(ratio >= 0.0 && ratio < 1.0)) ratio = NotANumber<double>();
@@ -41,7 +50,8 @@ __global__ void DropoutKernel(DropoutCall call, RandomDraws draws) {
 }
 
 template <class T>
-__global__ void FillKernel(RandomFill fill, int64_t n, T* result, RandomDraws draws) {
+__global__ void FillKernel(RandomFill fill, int64_t n, T* result, RandomDraws given) {
+  const RandomDraws draws = DrawsOf(given);
   for (int64_t i = FirstElement(); i < n; i += ElementStep()) {
     const double draw = fill.normal ? NormalAt(draws, i) : DrawAt(draws, i);
     result[i] = Write<T>(fma(fill.scale, draw, fill.shift));
@@ -50,7 +60,8 @@ __global__ void FillKernel(RandomFill fill, int64_t n, T* result, RandomDraws dr
 
 template <class T>
 __global__ void BernoulliKernel(DType from, int64_t n, const void* probabilities, T* result,
-                                RandomDraws draws) {
+                                RandomDraws given) {
+  const RandomDraws draws = DrawsOf(given);
   for (int64_t i = FirstElement(); i < n; i += ElementStep()) {
     const bool one = DrawAt(draws, i) < NumberAt(probabilities, from, i);
     result[i] = Write<T>(Compute<T>(one ? 1 : 0));
@@ -69,9 +80,10 @@ __device__ uint32_t Tempered(uint32_t y) {
   return y ^ y >> 18;
 }
 
-__global__ void NumpyKernel(uint32_t seed, int64_t n, double* draws) {
+__global__ void NumpyKernel(uint32_t seed, int64_t n, const RandomState* state, double* draws) {
   __shared__ uint32_t words[kWords];
   const int t = threadIdx.x;
+  if (state != nullptr && state->step != 0) n = 0;
   if (t == 0) {
     words[0] = seed;
     for (uint32_t i = 1; i < kWords; ++i) {
@@ -105,9 +117,10 @@ int64_t Even(int64_t n) { return n + n % 2; }
 
 size_t NumpyDrawsBytes(int64_t n) { return Even(n) * sizeof(double); }
 
-cudaError_t StoreNumpyDraws(uint32_t seed, int64_t n, double* draws, cudaStream_t stream) {
+cudaError_t StoreNumpyDraws(uint32_t seed, int64_t n, const RandomState* state, double* draws,
+                            cudaStream_t stream) {
   if (n == 0) return cudaSuccess;
-  return Launch(NumpyKernel, {dim3(1), dim3(kThreads)}, stream, seed, Even(n), draws);
+  return Launch(NumpyKernel, {dim3(1), dim3(kThreads)}, stream, seed, Even(n), state, draws);
 }
 
 cudaError_t Dropout(const DropoutCall& call, const RandomDraws& draws, cudaStream_t stream) {

@@ -9,18 +9,25 @@
 #include <cstdint>
 
 #include "core/base/dtype.h"
+#include "core/device/run_state.h"
 
 namespace onward::cuda {
 
-// Draws in [0, 1), one per element: those of `key`, or stored ones.
+// Draws in [0, 1), one per element: those of `key`, or stored ones. Where `state` is given they
+// follow from what it holds when the kernel runs: stored ones are those of step 0. No padding:
+// kernels get these bytes as a parameter.
 struct RandomDraws {
   uint64_t key = 0;
   const double* stored = nullptr;
+  const RandomState* state = nullptr;
+  uint64_t has_seed = 0, seed = 0, stream = 0;  // of the node
 };
 
-// n draws, and one more where n is odd, of numpy's RandomState(seed).
+// n draws, and one more where n is odd, of numpy's RandomState(seed); where `state` is given, at
+// step 0 alone.
 size_t NumpyDrawsBytes(int64_t n);
-cudaError_t StoreNumpyDraws(uint32_t seed, int64_t n, double* draws, cudaStream_t stream);
+cudaError_t StoreNumpyDraws(uint32_t seed, int64_t n, const RandomState* state, double* draws,
+                            cudaStream_t stream);
 
 // A number that is known when the kernel is made, or else lies on the device.
 struct LaterNumber {

@@ -21,11 +21,15 @@ struct DrawSource {
 
   size_t workspace_bytes() const { return stream.has_numpy_seed() ? NumpyDrawsBytes(n) : 0; }
   cudaError_t Prepare(const KernelCall& call, RandomDraws* draws) const {
-    const std::optional<uint32_t> seed = stream.NumpySeed(call.random);
-    *draws = {stream.Key(call.random), nullptr};
+    const RandomState* const there = call.random_there;
+    *draws = {stream.Key(call.random),   nullptr,        there, stream.seed().has_value() ? 1u : 0u,
+              stream.seed().value_or(0), stream.stream()};
+    // Which step it will be is then known to the kernel alone.
+    const std::optional<uint32_t> seed =
+        stream.NumpySeed(there == nullptr ? call.random : RandomState{});
     if (!seed.has_value()) return cudaSuccess;
     draws->stored = static_cast<const double*>(call.workspace);
-    return StoreNumpyDraws(*seed, n, static_cast<double*>(call.workspace), StreamOf(call));
+    return StoreNumpyDraws(*seed, n, there, static_cast<double*>(call.workspace), StreamOf(call));
   }
 
   RandomStream stream;

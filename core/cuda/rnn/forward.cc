@@ -37,6 +37,10 @@ class ForwardRun {
 
   absl::Status Run() {
     x_ = In(call_, RnnInput::kX);
+    if (const void* lengths = In(call_, RnnInput::kLengths); lengths != nullptr) {
+      ONWARD_RETURN_IF_ERROR(Queued(CheckLengths(static_cast<const int32_t*>(lengths), rnn_.batch,
+                                                 rnn_.steps, FaultOf(call_), stream_)));
+    }
     if (rnn_.batch_major) {
       ONWARD_RETURN_IF_ERROR(Queued(SwapFirstAxes(plan_.dtype, x_, rnn_.batch, rnn_.steps,
                                                   rnn_.inputs, At(plan_.x), stream_)));
@@ -173,6 +177,7 @@ absl::StatusOr<Kernel> MakeRnn(const Context& context, const KernelRequest& r) {
   }
   Kernel kernel;
   kernel.workspace_bytes = scratch.bytes();
+  if (r.HasInput(RnnInput::kLengths)) kernel.fault = "sequence length";
   kernel.run = [plan = std::move(plan)](const KernelCall& call) {
     return plan->libraries->WithBlas(StreamOf(call), call.workspace, [&](cublasHandle_t handle) {
       return ForwardRun(*plan, call, handle).Run();

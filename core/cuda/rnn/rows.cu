@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "core/cuda/fault.cuh"
 #include "core/cuda/rnn/rows.h"
 #include "core/cuda/types.cuh"
 
@@ -11,6 +12,13 @@ cudaError_t DispatchWide(DType dtype, const F& f) {
   if (dtype == DType::kFloat) return f.template operator()<float>();
   if (dtype == DType::kDouble) return f.template operator()<double>();
   return cudaErrorInvalidValue;
+}
+
+__global__ void FindBadLengths(const int32_t* lengths, int64_t batch, int64_t steps,
+                               FaultPlace fault) {
+  for (int64_t b = FirstElement(); b < batch; b += ElementStep()) {
+    if (lengths[b] < 0 || lengths[b] > steps) Report(fault, lengths[b], b, 0, steps + 1);
+  }
 }
 
 template <class T>
@@ -88,6 +96,12 @@ __global__ void Peepholes(PeepholeSums p, T* dp) {
 }
 
 }  // namespace
+
+cudaError_t CheckLengths(const int32_t* lengths, int64_t batch, int64_t steps,
+                         const FaultPlace& fault, cudaStream_t stream) {
+  if (batch == 0) return cudaSuccess;
+  return Launch(FindBadLengths, LinearGrid(batch), stream, lengths, batch, steps, fault);
+}
 
 cudaError_t CopyRows(DType dtype, int64_t batch, int64_t hidden, const CellRows& from,
                      const CellRows& to, cudaStream_t stream) {

@@ -8,9 +8,14 @@
 #include <cstdint>
 
 #include "core/base/dtype.h"
+#include "core/cuda/fault.h"
 #include "core/cuda/rnn/cells.h"
 
 namespace onward::cuda {
+
+// Reports a length outside [0, steps].
+cudaError_t CheckLengths(const int32_t* lengths, int64_t batch, int64_t steps,
+                         const FaultPlace& fault, cudaStream_t stream);
 
 // to[row b] = from[row b], or zero where `from` is omitted.
 cudaError_t CopyRows(DType dtype, int64_t batch, int64_t hidden, const CellRows& from,

@@ -33,9 +33,7 @@ std::optional<uint32_t> RandomStream::NumpySeed(RandomState state) const {
 }
 
 uint64_t RandomStream::Key(RandomState state) const {
-  uint64_t h = Mix64(seed_.value_or(state.seed) + kRandomStep);
-  h = Mix64((h ^ stream_) + kRandomStep);
-  return Mix64((h ^ state.step) + kRandomStep);
+  return RandomKey(seed_.value_or(state.seed), stream_, state.step);
 }
 
 }  // namespace onward

@@ -26,6 +26,9 @@ class RandomStream {
   bool has_numpy_seed() const { return seed_.has_value() && numpy_seed_; }
   // The key of HashedBits (random_bits.h) elsewhere.
   uint64_t Key(RandomState state) const;
+  // What RandomKey (random_bits.h) takes: the node's own seed, if it has one, and its stream.
+  const std::optional<uint64_t>& seed() const { return seed_; }
+  uint64_t stream() const { return stream_; }
 
  private:
   std::optional<uint64_t> seed_;

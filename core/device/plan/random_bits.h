@@ -23,6 +23,13 @@ ONWARD_HOST_DEVICE inline uint64_t Mix64(uint64_t x) {
   return x ^ (x >> 31);
 }
 
+// What tells the draws of a node in a step from all others.
+ONWARD_HOST_DEVICE inline uint64_t RandomKey(uint64_t seed, uint64_t stream, uint64_t step) {
+  uint64_t h = Mix64(seed + kRandomStep);
+  h = Mix64((h ^ stream) + kRandomStep);
+  return Mix64((h ^ step) + kRandomStep);
+}
+
 // The bits of a double in [1, 2) that belongs to element i: 52 of them are random.
 ONWARD_HOST_DEVICE inline uint64_t HashedBits(uint64_t key, uint64_t i) {
   return (Mix64(key + i * kRandomStep) >> 12) | 0x3ff0000000000000u;

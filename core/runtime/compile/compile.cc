@@ -14,9 +14,11 @@
 #include "core/runtime/compile/compiler.h"
 #include "core/runtime/compile/unknown_operators.h"
 #include "core/runtime/devices/islands.h"
+#include "core/runtime/devices/queues.h"
 #include "core/runtime/plan/commit.h"
 #include "core/runtime/plan/place.h"
 #include "core/runtime/plan/recompute.h"
+#include "core/runtime/plan/stretches.h"
 #include "core/runtime/rewrite/conditional_updates.h"
 #include "core/runtime/rewrite/fuse.h"
 #include "core/runtime/rewrite/merge_updates.h"
@@ -25,17 +27,13 @@
 namespace onward {
 namespace {
 
-// Each plan looks at all that is left, so that a long chain of plans costs the square.
-constexpr int64_t kMostLooks = 1'000'000;
-
 absl::Status RefuseFallbacks(const Plan& plan) {
   const std::vector<const PlanStep*> steps = plan.Fallbacks();
   if (steps.empty()) return absl::OkStatus();
   return absl::FailedPreconditionError(
       absl::StrCat(steps.size(), steps.size() == 1 ? " node" : " nodes", " cannot run on ",
                    plan.accelerators[0]->name(), ", as --require-device demands; the first is ",
-                   steps[0]->node.Describe(), ": ",
-                   steps[0]->why.empty() ? "its types are known at run time only" : steps[0]->why));
+                   steps[0]->node.Describe(), ": ", steps[0]->why));
 }
 
 }  // namespace
@@ -91,7 +89,7 @@ absl::StatusOr<std::shared_ptr<const Plan>> Compiler::Run() {
   readers_.emplace(&graph_, keep_);
   ONWARD_RETURN_IF_ERROR(AddSources(here));
   ONWARD_RETURN_IF_ERROR(AddNodes());
-  if (rest_.empty()) {
+  if (rest_.empty() && !LooksAtLateValues()) {
     ONWARD_RETURN_IF_ERROR(AddOutputs(wanted));
     ONWARD_ASSIGN_OR_RETURN(const std::vector<PlanGuard> guards, Guards());
     ONWARD_RETURN_IF_ERROR(PlanCommit(updates_, guards, builder_.ids(), &plan_,
@@ -101,9 +99,16 @@ absl::StatusOr<std::shared_ptr<const Plan>> Compiler::Run() {
   } else {
     ONWARD_RETURN_IF_ERROR(AddRest(wanted, needed));
   }
-  if (!options_.accelerators.empty()) islands_ = NotWorthTheirCopies(plan_);
+  if (options_.accelerators.empty()) {
+    FusePointwise(&plan_);
+    return PlanMemory();
+  }
+  islands_ = NotWorthTheirCopies(plan_);
   FusePointwise(&plan_);
-  return PlanMemory();
+  OrderByDevice(&plan_);
+  auto plan = PlanMemory();
+  FindStretches(&plan_);
+  return plan;
 }
 
 void Compiler::Rewrite() {
@@ -151,6 +156,9 @@ absl::Status Compiler::AddSources(const std::vector<std::string>& needed) {
   for (const Node& node : graph_.nodes) {
     for (std::string& v : AllInputs(node)) read.insert(std::move(v));
   }
+  for (const auto& [input, value] : options_.twins) {
+    if (read.contains(value)) read.insert(input);
+  }
   for (int i = 0; i < static_cast<int>(graph_.inputs.size()); ++i) {
     const NamedType& in = graph_.inputs[i];
     if (builder_.Find(in.name) >= 0 || !read.contains(in.name)) continue;
@@ -165,7 +173,14 @@ absl::Status Compiler::AddSources(const std::vector<std::string>& needed) {
             ? builder_.AddSource(in.name, type.dtype, type.shape, PlanValue::Storage::kFeed)
             : builder_.AddSource(in.name, DType::kUndefined, std::nullopt,
                                  PlanValue::Storage::kValue);
+    builder_.value(id).device = type.place;
     plan_.feeds.push_back({in.name, id, i});
+  }
+  for (const auto& [input, value] : options_.twins) {
+    const int twin = builder_.Find(input), id = builder_.Find(value);
+    if (twin < 0 || id < 0) continue;
+    builder_.Twin(id, twin);
+    builder_.value(twin).name = value;
   }
   return absl::OkStatus();
 }
@@ -181,17 +196,17 @@ absl::Status Compiler::AddOutputs(const std::vector<std::string>& wanted) {
   };
   for (const std::string& name : wanted) {
     ONWARD_ASSIGN_OR_RETURN(int id, place(name));
-    plan_.outputs.emplace_back(name, builder_.OnHost(id));
+    plan_.outputs.emplace_back(name, options_.anywhere.contains(name) ? id : builder_.OnHost(id));
   }
   for (const std::string& name : options_.finite) {
     ONWARD_ASSIGN_OR_RETURN(int id, place(name));
-    plan_.finite.push_back(builder_.OnHost(id));
+    plan_.finite.push_back(id);
   }
   for (const auto& [variable, value] : updates_) {
     ONWARD_ASSIGN_OR_RETURN(const int id, place(value));
     // What crosses to another device does so before anything is assigned.
     const int home = builder_.Find(variable);
-    if (home >= 0) builder_.Name(value, builder_.At(id, builder_.value(home).device));
+    builder_.Name(value, builder_.At(id, home < 0 ? kHost : builder_.value(home).device));
   }
   return absl::OkStatus();
 }
@@ -224,54 +239,6 @@ absl::StatusOr<std::vector<PlanGuard>> Compiler::Guards() {
     guards[i] = {id, condition.when};
   }
   return guards;
-}
-
-absl::Status Compiler::AddRest(const std::vector<std::string>& wanted,
-                               const std::vector<std::string>& needed) {
-  auto rest = std::make_shared<Continuation>();
-  rest->options = options_;
-  rest->options.feeds.clear();
-  rest->options.element_types = nullptr;
-  rest->options.outputs = wanted;
-  rest->options.updates = updates_;
-  rest->options.conditions = conditions_;
-  rest->options.nodes_before += static_cast<int64_t>(rest_.size());
-  if (rest->options.nodes_before > kMostLooks) {
-    return absl::ResourceExhaustedError(
-        "too many values in a row have shapes that only data can tell");
-  }
-  Graph graph;
-  graph.name = graph_.name;
-  graph.opsets = graph_.opsets;
-  graph.nodes = std::move(rest_);
-  ONWARD_RETURN_IF_ERROR(SortNodes(&graph));
-  absl::flat_hash_set<std::string> listed = {""};
-  const auto hand_over = [&](const std::string& name) -> absl::Status {
-    if (of_rest_.contains(name) || !listed.insert(name).second) return absl::OkStatus();
-    const int id = builder_.Find(name);
-    if (id < 0) {
-      return absl::InvalidArgumentError(absl::StrCat("value '", name, "' is not produced"));
-    }
-    if (const Tensor* constant = ConstantAt(name)) {
-      graph.initializers.emplace(name, *constant);
-    } else if (options_.variables.contains(name)) {
-      graph.initializers.emplace(name, graph_.initializers.at(name));
-    } else {
-      graph.inputs.push_back({name, {}});
-      plan_.outputs.emplace_back(name, builder_.OnHost(id));
-    }
-    return absl::OkStatus();
-  };
-  for (const Node& node : graph.nodes) {
-    for (const std::string& name : AllInputs(node)) ONWARD_RETURN_IF_ERROR(hand_over(name));
-  }
-  for (const std::string& name : needed) ONWARD_RETURN_IF_ERROR(hand_over(name));
-  for (const auto& [variable, value] : updates_) {
-    ONWARD_RETURN_IF_ERROR(hand_over(variable));
-  }
-  rest->graph = std::make_shared<const Graph>(std::move(graph));
-  plan_.rest = std::move(rest);
-  return absl::OkStatus();
 }
 
 absl::StatusOr<std::shared_ptr<const Plan>> Compiler::PlanMemory() {
@@ -328,8 +295,19 @@ std::vector<std::string> WantedOutputs(const Graph& graph, const CompileOptions&
   return names;
 }
 
+void ShareQueues(CompileOptions* options) {
+  if (options->accelerators.empty() || options->queues != nullptr) return;
+  options->queues = std::make_shared<Queues>(options->accelerators);
+}
+
 absl::StatusOr<std::shared_ptr<const Plan>> Compile(const Graph& graph,
-                                                    const CompileOptions& options) {
+                                                    const CompileOptions& given) {
+  CompileOptions shared;
+  if (!given.accelerators.empty() && given.queues == nullptr) {
+    shared = given;
+    ShareQueues(&shared);
+  }
+  const CompileOptions& options = shared.queues == nullptr ? given : shared;
   ONWARD_RETURN_IF_ERROR(options.device->Usable());
   try {
     const absl::flat_hash_set<std::string> kept_on_host;

@@ -23,6 +23,9 @@ struct Continuation {
   CompileOptions options;
 };
 
+// Gives plans that are made for accelerators, with these options, queues that they have in common.
+void ShareQueues(CompileOptions* options);
+
 absl::StatusOr<std::shared_ptr<const Plan>> Compile(const Graph& graph,
                                                     const CompileOptions& options);
 

@@ -118,22 +118,28 @@ absl::StatusOr<std::vector<Node>> Compiler::AddControl(const Node& node) {
       return ExpandBranch(node, *condition->data<bool>(), NextPrefix(node), &readers_->names());
     }
   }
+  const std::string missing = options_.accelerators.empty() ? "" : WithoutKernel(node);
+  const bool there = !options_.accelerators.empty() && missing.empty();
   std::vector<std::string> names;
   ONWARD_ASSIGN_OR_RETURN(
       std::shared_ptr<const Control> control,
       CloseBodies(
-          node, options_, plan_.opsets,
+          node, options_, there, plan_.opsets,
           [this](const std::string& name) { return ConstantAt(name); }, &names));
-  ONWARD_ASSIGN_OR_RETURN(const std::vector<int> inputs, InputsOf(node, names));
+  ONWARD_ASSIGN_OR_RETURN(std::vector<int> inputs, InputsOf(node, names));
+  if (there) inputs = InputsThere(node, std::move(inputs));
   const Node& closed = control->node;
-  builder_.AddLate(closed, {}, control, inputs);
+  PlanStep& step = builder_.AddLate(closed, {}, control, inputs, there);
+  step.bodies_there = there;
+  if (!missing.empty()) step.why = absl::StrCat("no kernel for ", missing, " in its body");
   return std::vector<Node>();
 }
 
 absl::StatusOr<std::vector<Node>> Compiler::AddOnValues(const Node& node,
                                                         const std::vector<int>& inputs) {
   ONWARD_ASSIGN_OR_RETURN(Kernel kernel, ChooseKernel({node, {}, {}, plan_.opsets}, context_));
-  builder_.AddLate(node, std::move(kernel), nullptr, inputs);
+  PlanStep& step = builder_.AddLate(node, std::move(kernel), nullptr, inputs);
+  if (!options_.accelerators.empty()) step.why = "takes or gives what is no tensor";
   return std::vector<Node>();
 }
 
@@ -191,12 +197,12 @@ absl::StatusOr<std::vector<Node>> Compiler::AddOnTensors(const Node& node,
   } else if (!options_.accelerators.empty()) {
     ONWARD_ASSIGN_OR_RETURN(const bool added, AddOnAccelerator(node, inputs, specs, outputs, &why));
     if (added) return std::vector<Node>();
-    // The nodes of a body may do better.
+    // The nodes of a body may do better. Where there is none, the host's kernel does.
     if (why != kIsHostArithmetic && why != kIsIsland) {
-      ONWARD_ASSIGN_OR_RETURN(std::optional<Function> body,
-                              operators_->FunctionBody(node, facts, plan_.opsets));
-      if (body.has_value() && SuitsAccelerators(*body)) {
-        return ExpandCall(*body, node, NextPrefix(node), &readers_->names());
+      const absl::StatusOr<std::optional<Function>> body =
+          operators_->FunctionBody(node, facts, plan_.opsets);
+      if (body.ok() && body->has_value() && SuitsAccelerators(**body)) {
+        return ExpandCall(**body, node, NextPrefix(node), &readers_->names());
       }
     }
   }

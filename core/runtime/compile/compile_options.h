@@ -20,12 +20,14 @@
 namespace onward {
 
 struct Plan;
+class Queues;
 
 // The type of what is fed.
 struct FeedType {
   DType dtype = DType::kUndefined;  // of a tensor; undefined: it is something else
   Shape shape;
   std::shared_ptr<const ValueType> held = nullptr;  // what it is, if no tensor
+  int place = 0;                                    // Tensor::place
 
   static FeedType Of(const Value& value);
   bool Matches(const Value& value) const;
@@ -43,6 +45,8 @@ struct CompileOptions {
   const Device* device = nullptr;  // required; works in the host's memory
   // Wanted before `device`, in this order; they have memory of their own.
   std::vector<const Device*> accelerators = {};
+  // What plans around this one use, too; null: it has its own.
+  std::shared_ptr<Queues> queues = nullptr;
   // A node that none of them can run is an error; small integers and what is not worth its
   // copies stay on the host all the same.
   bool require_accelerator = false;
@@ -57,6 +61,11 @@ struct CompileOptions {
   UpdateConditions conditions;  // of some of these values
   // Values to return; absent: the graph's outputs.
   std::optional<std::vector<std::string>> outputs;
+  // Of these, what may be left on the device that computes it.
+  absl::flat_hash_set<std::string> anywhere;
+  // Inputs that are the same as another value of the graph (an input or a variable), only in
+  // another device's memory: input -> value.
+  std::map<std::string, std::string> twins;
   // Values whose elements must be finite, or nothing is assigned.
   std::vector<std::string> finite;
   // Told of a constant after a kernel was made for a node that reads it: kernels that keep

@@ -77,6 +77,12 @@ class Compiler {
   absl::StatusOr<bool> AddOnAccelerator(const Node& node, const std::vector<int>& inputs,
                                         std::vector<ValueSpec> specs,
                                         std::vector<ValueSpec> outputs, std::string* why);
+  // The first operator in the bodies of If, Loop or Scan that no accelerator has a kernel for; ""
+  // where all can run there.
+  std::string WithoutKernel(const Node& node) const;
+  std::string WithoutKernel(const std::vector<Node>& nodes) const;
+  // Inputs of such a node whose bodies run there: copied as far as they are worth it.
+  std::vector<int> InputsThere(const Node& node, std::vector<int> inputs);
   // Whether accelerators have kernels for most nodes of a body.
   bool SuitsAccelerators(const Function& body) const;
   // Shape arithmetic: small integers made of values that are on the host already.
@@ -96,6 +102,10 @@ class Compiler {
   // Of each update.
   absl::StatusOr<std::vector<PlanGuard>> Guards();
   absl::Status AddOutputs(const std::vector<std::string>& wanted);
+  // Whether something that is checked or assigned where accelerators work has a type that only the
+  // step which makes it can tell: then another plan does that, which knows where it has come to
+  // lie.
+  bool LooksAtLateValues() const;
   // The nodes that were left, as a graph that is fed what it reads of this one. All that
   // the caller wants is its business: values that are there already pass through it.
   absl::Status AddRest(const std::vector<std::string>& wanted,

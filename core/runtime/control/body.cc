@@ -24,7 +24,10 @@ absl::StatusOr<absl::Span<const Value>> Body::Run(absl::Span<const Value* const>
                                                   const RunOptions& options) {
   given_.assign(own.begin(), own.end());
   for (int at : body_.captured) given_.push_back(call.inputs[at]);
-  return program_.Run(given_, nullptr, options);
+  if (!options.meanwhile) return program_.Run(given_, nullptr, options);
+  RunOptions own_options = options;
+  own_options.meanwhile = nullptr;  // the graph around it minds that
+  return program_.Run(given_, nullptr, own_options);
 }
 
 ValueType Body::OutputType(int i, absl::Span<const Value* const> own, const ValueCall& call) const {
@@ -52,30 +55,53 @@ absl::Status BeginIteration(const Control& control, const RunOptions& options, i
   return CheckHeld(control.node, *control.options.device, options, besides);
 }
 
-CarriedValues::CarriedValues(absl::Span<const Value* const> initial)
-    : now_(initial.size()), next_(initial.size()) {
+CarriedValues::CarriedValues(absl::Span<const Value* const> initial, Queues* queues)
+    : queues_(queues), now_(initial.size()), next_(initial.size()) {
   for (size_t i = 0; i < initial.size(); ++i) {
     if (initial[i] != nullptr) now_[i].value = *initial[i];
   }
 }
 
-void CarriedValues::Leave(size_t i, const Value& value) {
+absl::Status CarriedValues::Leave(size_t i, const Value& value) {
   Slot& slot = next_[i];
   const Tensor* from = value.tensor();
   Tensor* to = slot.value.tensor();
   if (from != nullptr && to != nullptr && slot.own && from->dtype() != DType::kString &&
-      to->dtype() == from->dtype() && to->shape() == from->shape()) {
+      to->dtype() == from->dtype() && to->place() == from->place() &&
+      to->shape() == from->shape()) {
+    if (from->place() != kHost) return queues_->Copy(*from, to);
     std::memcpy(to->raw(), from->raw(), from->bytes());
-    return;
+    return absl::OkStatus();
+  }
+  if (from != nullptr && from->place() != kHost) {
+    ONWARD_ASSIGN_OR_RETURN(slot.value, queues_->CopyTo(*from, from->place()));
+    slot.own = true;
+    return absl::OkStatus();
   }
   slot.value = value.Owned();
   slot.own = from != nullptr && slot.value.tensor()->raw() != from->raw();
+  return absl::OkStatus();
 }
 
 bool StackedOutput::Fits(int64_t capacity) const {
   Shape shape = stacked_.shape();
   shape[0] = capacity;
   return CheckedElements(shape.dims()).ok() && TensorBytes(stacked_.dtype(), shape) <= limit_;
+}
+
+// The first `elements` of a tensor to element `at` of another.
+absl::Status StackedOutput::CopyTo(const Tensor& from, int64_t elements, Tensor* to,
+                                   int64_t at) const {
+  if (elements == 0) return absl::OkStatus();
+  if (from.place() == kHost && to->place() == kHost) {
+    CopyElements(from, 0, elements, to, at);
+    return absl::OkStatus();
+  }
+  const int64_t size = DTypeBits(from.dtype()) / 8;
+  const Tensor part(from.dtype(), Shape{elements}, const_cast<void*>(from.raw()), nullptr,
+                    from.place());
+  Tensor target(to->dtype(), Shape{elements}, to->data<char>() + at * size, nullptr, to->place());
+  return queues_->Copy(part, &target);
 }
 
 absl::Status StackedOutput::Grow(int64_t capacity) {
@@ -88,9 +114,14 @@ absl::Status StackedOutput::Grow(int64_t capacity) {
   }
   Shape shape = stacked_.shape();
   shape[0] = capacity;
-  Tensor grown(stacked_.dtype(), shape);
+  Tensor grown;
+  if (stacked_.place() == kHost) {
+    grown = Tensor(stacked_.dtype(), shape);
+  } else {
+    ONWARD_ASSIGN_OR_RETURN(grown, queues_->New(stacked_.dtype(), shape, stacked_.place()));
+  }
   const int64_t each = capacity == 0 ? 0 : grown.elements() / capacity;
-  CopyElements(stacked_, 0, count_ * each, &grown, 0);
+  ONWARD_RETURN_IF_ERROR(CopyTo(stacked_, count_ * each, &grown, 0));
   stacked_ = std::move(grown);
   capacity_ = capacity;
   return absl::OkStatus();
@@ -105,7 +136,7 @@ absl::Status StackedOutput::Add(const Value& value) {
   if (count_ == 0) {
     Shape shape = {0};
     for (int64_t d : t->shape()) shape.push_back(d);
-    stacked_ = Tensor(t->dtype(), shape);
+    stacked_ = Tensor(t->dtype(), shape, nullptr, nullptr, t->place());
   }
   const Shape one(stacked_.shape().dims().subspan(1));
   if (t->dtype() != stacked_.dtype() || t->shape() != one) {
@@ -118,7 +149,7 @@ absl::Status StackedOutput::Add(const Value& value) {
     const bool known = expected_ > count_ && expected_ <= kMostAtOnce;
     ONWARD_RETURN_IF_ERROR(Grow(known && count_ == 0 ? expected_ : std::max(kFirst, 2 * count_)));
   }
-  CopyElements(*t, 0, t->elements(), &stacked_, count_ * t->elements());
+  ONWARD_RETURN_IF_ERROR(CopyTo(*t, t->elements(), &stacked_, count_ * t->elements()));
   ++count_;
   return absl::OkStatus();
 }
@@ -136,12 +167,14 @@ absl::StatusOr<Tensor> StackedOutput::Take(absl::FunctionRef<ValueType()> otherw
   Shape shape = stacked_.shape();
   shape[0] = count_;
   Tensor whole = stacked_;
-  return Tensor(whole.dtype(), shape, whole.raw(), std::make_shared<Tensor>(whole));
+  return Tensor(whole.dtype(), shape, whole.raw(), std::make_shared<Tensor>(whole), whole.place());
 }
 
 absl::Status Iterations::Take(absl::Span<const Value> results) {
   const size_t states = carried_.size();
-  for (size_t k = 0; k < states; ++k) carried_.Leave(k, results[k]);
+  for (size_t k = 0; k < states; ++k) {
+    ONWARD_RETURN_IF_ERROR(carried_.Leave(k, results[k]));
+  }
   for (size_t k = 0; k < stacks_.size(); ++k) {
     if (absl::Status s = stacks_[k].Add(results[states + k]); !s.ok()) {
       return Failed(static_cast<int>(k), s);
@@ -156,7 +189,7 @@ absl::Status Iterations::Give(absl::Span<Value* const> outputs, SliceType type, 
   for (int i = 0; i < static_cast<int>(outputs.size()); ++i) {
     if (outputs[i] == nullptr) continue;
     if (i < states) {
-      *outputs[i] = carried_[i].Owned();
+      ONWARD_ASSIGN_OR_RETURN(*outputs[i], OwnedValue(carried_[i], queues_));
       continue;
     }
     const int k = i - states;
@@ -196,6 +229,13 @@ absl::StatusOr<Tensor> MoveAxis(const Tensor& tensor, int from, int to) {
     }
   }
   return out;
+}
+
+absl::StatusOr<Value> OwnedValue(const Value& value, Queues* queues) {
+  const Tensor* t = value.tensor();
+  if (t == nullptr || t->place() == kHost) return value.Owned();
+  if (t->owned()) return value;
+  return queues->CopyTo(*t, t->place());
 }
 
 absl::StatusOr<bool> AsBool(const Node& node, const Value& value, const char* what) {

@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "core/runtime/control/control.h"
+#include "core/runtime/devices/queues.h"
 #include "core/runtime/execute/program.h"
 
 namespace onward {
@@ -39,10 +40,11 @@ class Body {
 // Values that one iteration leaves to the next: copies, since the body's memory is used again.
 class CarriedValues {
  public:
-  explicit CarriedValues(absl::Span<const Value* const> initial);
+  // `queues`: of the devices that values may be on; null where all are on the host.
+  CarriedValues(absl::Span<const Value* const> initial, Queues* queues);
   size_t size() const { return now_.size(); }
   const Value& operator[](size_t i) const { return now_[i].value; }
-  void Leave(size_t i, const Value& value);  // for the next iteration
+  absl::Status Leave(size_t i, const Value& value);  // for the next iteration
   void Advance() { now_.swap(next_); }
 
  private:
@@ -50,6 +52,7 @@ class CarriedValues {
     Value value;
     bool own = false;  // memory that nobody else sees
   };
+  Queues* queues_;
   std::vector<Slot> now_, next_;
 };
 
@@ -59,11 +62,12 @@ class CarriedValues {
 absl::Status BeginIteration(const Control& control, const RunOptions& options, int64_t iteration,
                             const CarriedValues& carried, RunOptions* run);
 
-// Equal tensors, one from each iteration, stacked along a new first axis.
+// Equal tensors, one from each iteration, stacked along a new first axis, where the first one is.
 class StackedOutput {
  public:
   // `expected`: how many will come, if known (otherwise -1); `limit`: bytes there may be.
-  StackedOutput(int64_t expected, size_t limit) : expected_(expected), limit_(limit) {}
+  StackedOutput(int64_t expected, size_t limit, Queues* queues)
+      : expected_(expected), limit_(limit), queues_(queues) {}
   absl::Status Add(const Value& value);
   // `otherwise`: the type of one where there was none; what is unknown of it counts as 0.
   absl::StatusOr<Tensor> Take(absl::FunctionRef<ValueType()> otherwise);
@@ -72,9 +76,11 @@ class StackedOutput {
   absl::Status Grow(int64_t capacity);
 
   bool Fits(int64_t capacity) const;
+  absl::Status CopyTo(const Tensor& from, int64_t elements, Tensor* to, int64_t at) const;
 
   int64_t expected_;
   size_t limit_;
+  Queues* queues_;
   Tensor stacked_;  // of `capacity` along the first axis
   int64_t count_ = 0, capacity_ = 0;
 };
@@ -82,10 +88,14 @@ class StackedOutput {
 // What the iterations of one run leave: values for the next one, and slices to be stacked.
 class Iterations {
  public:
-  // `expected`: how many there will be, if known (otherwise -1); `limit`: bytes there may be.
-  Iterations(const Node& node, absl::Span<const Value* const> initial, int stacked,
-             int64_t expected, size_t limit)
-      : node_(node), carried_(initial), stacks_(stacked, StackedOutput(expected, limit)) {}
+  // `expected`: how many there will be, if known (otherwise -1).
+  Iterations(const Control& control, absl::Span<const Value* const> initial, int stacked,
+             int64_t expected)
+      : node_(control.node),
+        queues_(control.options.queues.get()),
+        carried_(initial, queues_),
+        stacks_(stacked, StackedOutput(expected, control.options.device->memory_limit(), queues_)) {
+  }
   const CarriedValues& carried() const { return carried_; }
   // Takes what the body gave: carried values, then slices.
   absl::Status Take(absl::Span<const Value> results);
@@ -99,12 +109,16 @@ class Iterations {
   absl::Status Failed(int stacked, const absl::Status& status) const;
 
   const Node& node_;
+  Queues* queues_;
   CarriedValues carried_;
   std::vector<StackedOutput> stacks_;
 };
 
 // The same elements with axis `from` moved to place `to`.
 absl::StatusOr<Tensor> MoveAxis(const Tensor& tensor, int from, int to);
+
+// The same with memory of its own, wherever it is.
+absl::StatusOr<Value> OwnedValue(const Value& value, Queues* queues);
 
 // A scalar of type bool or int64 in whatever shape it came.
 absl::StatusOr<bool> AsBool(const Node& node, const Value& value, const char* what);

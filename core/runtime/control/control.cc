@@ -71,8 +71,11 @@ void DropUnwanted(Node* node) {
 
 bool IsControl(const Node& node) { return node.Is("If") || node.Is("Loop") || node.Is("Scan"); }
 
+int HostInputs(const Node& node) { return node.Is("Loop") ? 2 : node.Is("If") ? 1 : 0; }
+
 absl::StatusOr<std::shared_ptr<const Control>> CloseBodies(
-    const Node& whole, const CompileOptions& options, const std::map<std::string, int>& opsets,
+    const Node& whole, const CompileOptions& options, bool there,
+    const std::map<std::string, int>& opsets,
     absl::FunctionRef<const Tensor*(const std::string& name)> constant,
     std::vector<std::string>* inputs) {
   auto control = std::make_shared<Control>();
@@ -82,6 +85,12 @@ absl::StatusOr<std::shared_ptr<const Control>> CloseBodies(
   const Node& node = control->node;
   control->options.device = options.device;
   control->options.operators = options.operators;
+  if (there) {
+    control->options.accelerators = options.accelerators;
+    control->options.queues = options.queues;
+    control->options.require_accelerator = options.require_accelerator;
+    control->options.planned = options.planned;
+  }
   *inputs = node.inputs;
   ONWARD_ASSIGN_OR_RETURN(const std::vector<const Graph*> bodies, BodiesOf(node));
   for (const Graph* body : bodies) {
@@ -101,6 +110,13 @@ absl::StatusOr<std::shared_ptr<const Control>> CloseBodies(
       closed.captured.push_back(static_cast<int>(at - inputs->begin()));
       graph.inputs.push_back({name, {}});
       if (at == inputs->end()) inputs->push_back(name);
+    }
+    if (there) {
+      for (const NamedType& out : graph.outputs) control->options.anywhere.insert(out.name);
+      // The condition of the next iteration is the host's to look at.
+      if (node.Is("Loop") && !graph.outputs.empty()) {
+        control->options.anywhere.erase(graph.outputs[0].name);
+      }
     }
     closed.graph = std::make_shared<const Graph>(std::move(graph));
     control->bodies.push_back(std::move(closed));

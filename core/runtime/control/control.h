@@ -26,11 +26,15 @@ struct Control {
 };
 
 bool IsControl(const Node& node);
+// How many inputs, from the first on, decide what is run: conditions and trip counts.
+int HostInputs(const Node& node);
 
+// `there`: the bodies are for the accelerators, and leave there what they compute.
 // `constant(name)` is the value of a captured constant, or null: then the value is handed
 // over at each run. `inputs` receives the names of the step's inputs.
 absl::StatusOr<std::shared_ptr<const Control>> CloseBodies(
-    const Node& node, const CompileOptions& options, const std::map<std::string, int>& opsets,
+    const Node& node, const CompileOptions& options, bool there,
+    const std::map<std::string, int>& opsets,
     absl::FunctionRef<const Tensor*(const std::string& name)> constant,
     std::vector<std::string>* inputs);
 

@@ -24,7 +24,6 @@ class Loop : public ControlFlow {
   explicit Loop(const Control& control)
       : control_(control),
         node_(control.node),
-        limit_(control.options.device->memory_limit()),
         body_(control, 0),
         settles_at_(ConditionSettlesAt(body_.graph(), body_.inputs())) {
     if (body_.inputs() < kFirstState) return;
@@ -49,16 +48,16 @@ class Loop : public ControlFlow {
     if (call.inputs[1] != nullptr) {
       ONWARD_ASSIGN_OR_RETURN(condition, AsBool(node_, *call.inputs[1], "its condition"));
     }
-    Iterations iterations(node_, call.inputs.subspan(kFirstState, states), scanned,
-                          most == kNoTripCount ? -1 : most, limit_);
+    Iterations iterations(control_, call.inputs.subspan(kFirstState, states), scanned,
+                          most == kNoTripCount ? -1 : most);
     std::vector<const Value*> own(body_.inputs());
     RunOptions run = options;
     for (int64_t i = 0; i < most && condition; ++i) {
       PointAt(i, condition, iterations.carried(), &own);
       ONWARD_RETURN_IF_ERROR(BeginIteration(control_, options, i, iterations.carried(), &run));
       ONWARD_ASSIGN_OR_RETURN(absl::Span<const Value> results, body_.Run(own, call, run));
-      ONWARD_ASSIGN_OR_RETURN(condition,
-                              AsBool(node_, results[0], "the condition that its body leaves"));
+      ONWARD_ASSIGN_OR_RETURN(const Value left, OnHost(results[0]));
+      ONWARD_ASSIGN_OR_RETURN(condition, AsBool(node_, left, "the condition that its body leaves"));
       if (condition && most == kNoTripCount && settles_at_.has_value() && i >= *settles_at_) {
         return NodeError(node_,
                          "never ends: it has no trip count, and the condition that its body leaves "
@@ -80,6 +79,13 @@ class Loop : public ControlFlow {
   // Exporters of loops that only a condition ends write the largest number there is.
   static constexpr int64_t kNoTripCount = std::numeric_limits<int64_t>::max();
 
+  // A condition that a body within the body has left on a device.
+  absl::StatusOr<Value> OnHost(const Value& value) const {
+    const Tensor* t = value.tensor();
+    if (t == nullptr || t->place() == kHost) return value;
+    return control_.options.queues->Fetch(*t);
+  }
+
   void PointAt(int64_t iteration, bool condition, const CarriedValues& carried,
                std::vector<const Value*>* own) {
     *iteration_.tensor()->data<int64_t>() = iteration;
@@ -91,7 +97,6 @@ class Loop : public ControlFlow {
 
   const Control& control_;
   const Node& node_;
-  const size_t limit_;
   Body body_;
   const std::optional<int> settles_at_;
   Value iteration_, condition_;

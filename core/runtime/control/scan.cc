@@ -39,6 +39,7 @@ class Scan : public ControlFlow {
       : control_(control),
         node_(control.node),
         limit_(control.options.device->memory_limit()),
+        queues_(control.options.queues.get()),
         body_(control, 0) {}
 
   absl::Status Run(const ValueCall& call, const RunOptions& options) override {
@@ -58,7 +59,7 @@ class Scan : public ControlFlow {
     ONWARD_ASSIGN_OR_RETURN(const std::vector<Tensor> scanned,
                             Scanned(call.inputs.subspan(states, scans), in));
     const int64_t length = scanned[0].shape()[0];
-    Iterations iterations(node_, call.inputs.subspan(0, states), slices, length, limit_);
+    Iterations iterations(control_, call.inputs.subspan(0, states), slices, length);
     std::vector<Value> slice(scans);
     std::vector<const Value*> own(given);
     RunOptions run = options;
@@ -69,7 +70,8 @@ class Scan : public ControlFlow {
     };
     for (int64_t i = 0; i < length; ++i) {
       for (int64_t k = 0; k < scans; ++k) {
-        slice[k] = SliceOf(scanned[k], in.directions[k] == 1 ? length - 1 - i : i);
+        ONWARD_RETURN_IF_ERROR(
+            PutSlice(SliceOf(scanned[k], in.directions[k] == 1 ? length - 1 - i : i), &slice[k]));
       }
       point();
       ONWARD_RETURN_IF_ERROR(BeginIteration(control_, options, i, iterations.carried(), &run));
@@ -86,6 +88,17 @@ class Scan : public ControlFlow {
   }
 
  private:
+  // On a device slices come to the same place, for which the body's work is recorded.
+  absl::Status PutSlice(const Tensor& slice, Value* at) const {
+    if (slice.place() == kHost) {
+      *at = slice;
+      return absl::OkStatus();
+    }
+    if (at->tensor() != nullptr) return queues_->Copy(slice, at->tensor());
+    ONWARD_ASSIGN_OR_RETURN(*at, queues_->CopyTo(slice, slice.place()));
+    return absl::OkStatus();
+  }
+
   // A slice of a tensor that may have none.
   static Value Like(const Tensor& scanned) {
     return Tensor(scanned.dtype(), Shape(scanned.shape().dims().subspan(1)));
@@ -122,7 +135,7 @@ class Scan : public ControlFlow {
           absl::StrCat("axis ", ways.axes[k], " is not among ", stacked.shape().rank()));
     }
     if (ways.directions[k] == 0) return MoveAxis(stacked, 0, axis);
-    StackedOutput reversed(stacked.shape()[0], limit_);
+    StackedOutput reversed(stacked.shape()[0], limit_, queues_);
     for (int64_t i = stacked.shape()[0] - 1; i >= 0; --i) {
       ONWARD_RETURN_IF_ERROR(reversed.Add(SliceOf(stacked, i)));
     }
@@ -135,6 +148,7 @@ class Scan : public ControlFlow {
   const Control& control_;
   const Node& node_;
   const size_t limit_;
+  Queues* queues_;
   Body body_;
 };
 

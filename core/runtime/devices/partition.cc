@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/status.h"
 #include "core/runtime/compile/compiler.h"
+#include "core/runtime/control/control.h"
 #include "core/runtime/devices/islands.h"
 
 namespace onward {
@@ -34,9 +35,60 @@ bool Compiler::IsHostArithmetic(const std::vector<int>& inputs,
          });
 }
 
+std::string Compiler::WithoutKernel(const std::vector<Node>& nodes) const {
+  for (const Node& node : nodes) {
+    const bool plain = node.Is("Constant") || node.Is("Shape") || node.Is("Size");
+    const auto has = [&](const Device* device) {
+      return device->kernels().Find(node.op_type, node.domain) != nullptr;
+    };
+    if (plain || absl::c_any_of(options_.accelerators, has)) continue;
+    // It is about sequences, which are the host's; its body cannot be asked for without types.
+    if (node.Is("SequenceMap")) return node.op_type;
+    std::string missing = node.op_type;
+    if (IsControl(node)) {
+      missing = WithoutKernel(node);
+    } else if (auto body = operators_->FunctionBody(
+                   node, std::vector<InputFact>(node.inputs.size()), plan_.opsets);
+               body.ok() && body->has_value()) {
+      missing = WithoutKernel((*body)->body.nodes);
+    }
+    if (!missing.empty()) return missing;
+  }
+  return "";
+}
+
+std::string Compiler::WithoutKernel(const Node& node) const {
+  // Slices of other axes than the first do not lie together.
+  for (const char* which : {"scan_input_axes", "scan_output_axes"}) {
+    if (absl::c_any_of(node.Ints(which), [](int64_t axis) { return axis != 0; })) {
+      return "scans of another axis than the first";
+    }
+  }
+  std::string missing;
+  ForEachBody(node, [&](const std::string&, const Graph& body) {
+    if (missing.empty()) missing = WithoutKernel(body.nodes);
+  });
+  return missing;
+}
+
+std::vector<int> Compiler::InputsThere(const Node& node, std::vector<int> inputs) {
+  for (int i = 0; i < static_cast<int>(inputs.size()); ++i) {
+    if (inputs[i] < 0) continue;
+    const PlanValue& v = builder_.value(inputs[i]);
+    if (i < HostInputs(node)) {
+      inputs[i] = builder_.OnHost(inputs[i]);
+    } else if (v.device == kHost && v.shape.has_value() && v.dtype != DType::kString &&
+               !IsSmallInteger(v.dtype, *v.shape)) {
+      inputs[i] = builder_.At(inputs[i], 1);
+    }
+  }
+  return inputs;
+}
+
 bool Compiler::SuitsAccelerators(const Function& body) const {
   int known = 0;
   for (const Node& node : body.body.nodes) {
+    if (IsControl(node)) return false;
     known += absl::c_any_of(options_.accelerators, [&](const Device* device) {
       return device->kernels().Find(node.op_type, node.domain) != nullptr;
     });

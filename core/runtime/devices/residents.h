@@ -12,25 +12,28 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "core/device/device.h"
+#include "core/runtime/devices/queues.h"
 
 namespace onward {
 
 class Residents {
  public:
-  // The memory of a variable on the device. It is filled from the host's tensor if the device has
-  // none of it yet.
-  absl::StatusOr<void*> Place(const std::string& name, const Tensor& host, const Device& device);
-  // The device has newer values than the host.
-  void Wrote(const std::string& name);
+  // The memory of a variable on device d of the queues. It is filled from the host's tensor, before
+  // what is computed from now on, if the device does not have it; where it is does not change.
+  absl::StatusOr<void*> Place(const std::string& name, const Tensor& host, int d, Queues* queues);
+  // The device has newer values than the host, and the other way round.
+  void WroteThere(const std::string& name) { held_.at(name).newer = true; }
+  void WroteHere(const std::string& name);
   // Copies what devices have newer to the host's tensors.
   absl::Status Fetch(absl::btree_map<std::string, Tensor>* variables);
   // The host's tensors count again.
-  void Forget() { held_.clear(); }
+  void Forget();
 
  private:
   struct Held {
     const Device* device = nullptr;
     std::shared_ptr<void> memory;
+    bool there = false;  // with the values that the host had
     bool newer = false;
   };
   absl::StatusOr<Stream*> StreamOf(const Device& device);

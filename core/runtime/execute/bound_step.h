@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A step of a plan with the memory that one executor has for it. Used by executor*.cc alone.
+// A step of a plan with the memory that one executor has for it.
 #ifndef ONWARD_CORE_RUNTIME_EXECUTE_BOUND_STEP_H_
 #define ONWARD_CORE_RUNTIME_EXECUTE_BOUND_STEP_H_
 
@@ -7,12 +7,12 @@
 #include <vector>
 
 #include "core/runtime/control/control.h"
-#include "core/runtime/execute/executor.h"
 #include "core/runtime/execute/late_node.h"
+#include "core/runtime/plan/plan.h"
 
 namespace onward {
 
-struct Executor::BoundStep {
+struct BoundStep {
   const PlanStep* step;
   std::vector<const Tensor*> inputs;
   std::vector<Tensor*> outputs;

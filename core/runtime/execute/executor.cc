@@ -11,9 +11,10 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/parallel.h"
 #include "core/base/status.h"
-#include "core/runtime/devices/accelerators.h"
 #include "core/runtime/devices/residents.h"
 #include "core/runtime/execute/bound_step.h"
+#include "core/runtime/execute/device_runner.h"
+#include "core/runtime/execute/guards.h"
 #include "core/runtime/execute/program.h"
 #include "core/tensor/finite.h"
 #include "core/tensor/held.h"
@@ -55,7 +56,7 @@ Executor::Executor(std::shared_ptr<const Plan> plan)
       if (v.root == static_cast<int>(i)) values_[i] = Tensor(v.dtype, *v.shape);
       data = values_[v.root].tensor()->raw();
     }
-    tensors_[i] = Tensor(v.dtype, *v.shape, data, nullptr);
+    tensors_[i] = Tensor(v.dtype, *v.shape, data, nullptr, v.device);
   }
   Bind(plan_->compute, &compute_);
   Bind(plan_->commit, &commit_);
@@ -64,8 +65,8 @@ Executor::Executor(std::shared_ptr<const Plan> plan)
     b.bad = std::make_unique<bool[]>(b.outputs.size());
   }
   results_.resize(plan_->outputs.size());
-  if (!plan_->accelerators.empty()) {
-    accelerators_ = std::make_unique<Accelerators>(*plan_);
+  if (plan_->UsesAccelerators()) {
+    devices_ = std::make_unique<DeviceRunner>(plan_, &compute_, &commit_, &tensors_);
     own_residents_ = std::make_unique<Residents>();
   }
   if (plan_->rest != nullptr) {
@@ -87,27 +88,6 @@ void Executor::Bind(const std::vector<PlanStep>& steps, std::vector<BoundStep>* 
     }
     bound->push_back(std::move(b));
   }
-}
-
-absl::Status Executor::OpenAccelerators() {
-  ONWARD_RETURN_IF_ERROR(accelerators_->Open());
-  for (size_t i = 0; i < tensors_.size(); ++i) {
-    const PlanValue& v = plan_->values[i];
-    const PlanValue& root = plan_->values[v.root];
-    if (v.device == kHost) continue;
-    if (root.storage == PlanValue::Storage::kArena) {
-      tensors_[i].Rebind(accelerators_->arena(v.device) + root.offset);
-    } else if (root.storage == PlanValue::Storage::kConstant) {
-      tensors_[i].Rebind(accelerators_->constant(v.root));
-    }
-  }
-  for (std::vector<BoundStep>* steps : {&compute_, &commit_}) {
-    for (BoundStep& b : *steps) {
-      if (b.step->device == kHost) continue;
-      b.workspace = accelerators_->arena(b.step->device) + b.step->workspace_offset;
-    }
-  }
-  return absl::OkStatus();
 }
 
 Residents* Executor::ResidentsOf(const RunOptions& options) {
@@ -162,7 +142,7 @@ absl::Status Executor::BindSources(absl::Span<const Value* const> inputs, Variab
       continue;
     }
     ONWARD_ASSIGN_OR_RETURN(void* const there,
-                            residents->Place(name, it->second, plan_->DeviceOf(v.device)));
+                            residents->Place(name, it->second, v.device, &devices_->queues()));
     Point(id, Tensor(v.dtype, *v.shape, there, nullptr));
   }
   return absl::OkStatus();
@@ -172,6 +152,18 @@ Value Executor::ValueOf(int id) const {
   return plan_->values[id].storage == PlanValue::Storage::kValue ? values_[id] : tensors_[id];
 }
 
+absl::StatusOr<Value> Executor::LateInput(const PlanStep& step, int i) {
+  const int id = step.inputs[i];
+  const Tensor* tensor = plan_->values[id].storage == PlanValue::Storage::kValue
+                             ? values_[id].tensor()
+                             : &tensors_[id];
+  const bool anywhere = step.bodies_there && i >= HostInputs(step.node);
+  if (tensor == nullptr || tensor->place() == kHost || anywhere) return ValueOf(id);
+  CheckInvariant(tensor != &tensors_[id], "plans copy what they know to be elsewhere");
+  ONWARD_ASSIGN_OR_RETURN(values_[id], plan_->queues->Fetch(*tensor));
+  return values_[id];
+}
+
 absl::Status Executor::RunLate(const BoundStep& bound, const RunOptions& options) {
   const PlanStep& step = *bound.step;
   std::vector<Value> inputs(step.inputs.size());
@@ -179,7 +171,11 @@ absl::Status Executor::RunLate(const BoundStep& bound, const RunOptions& options
   std::vector<Value*> out(step.outputs.size(), nullptr);
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (step.inputs[i] < 0) continue;
-    inputs[i] = ValueOf(step.inputs[i]);
+    if (plan_->accelerators.empty()) {
+      inputs[i] = ValueOf(step.inputs[i]);
+    } else {
+      ONWARD_ASSIGN_OR_RETURN(inputs[i], LateInput(step, static_cast<int>(i)));
+    }
     in[i] = &inputs[i];
   }
   for (size_t i = 0; i < out.size(); ++i) {
@@ -199,53 +195,27 @@ absl::Status Executor::RunLate(const BoundStep& bound, const RunOptions& options
   return absl::OkStatus();
 }
 
-absl::StatusOr<bool> Executor::Holds(const PlanGuard& guard) {
-  if (guard.always()) return true;
-  if (accelerators_ != nullptr) ONWARD_RETURN_IF_ERROR(accelerators_->WaitForHost());
-  const Tensor& condition = tensors_[guard.value];
-  if (condition.dtype() != DType::kBool || condition.elements() != 1) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "the condition '", plan_->values[guard.value].name, "' of an If is not one bool"));
-  }
-  return *condition.data<bool>() == guard.when;
-}
-
-KernelCall Executor::CallOf(const BoundStep& b, const RandomState& random) const {
-  void* const stream =
-      b.step->device == kHost ? nullptr : accelerators_->stream(b.step->device).native();
-  return {b.inputs, b.outputs, b.workspace, random, b.notes.get(), stream};
-}
-
-absl::Status Executor::RunTransfer(const BoundStep& b) {
-  const int from = plan_->values[b.step->inputs[0]].device;
-  const int to = plan_->values[b.step->outputs[0]].device;
-  if (from != kHost || to != kHost) {
-    return accelerators_->Copy(*b.inputs[0], from, b.outputs[0], to);
-  }
-  CopyBytes(*b.inputs[0], b.outputs[0]);
-  return absl::OkStatus();
-}
-
-absl::Status Executor::RunSteps(const std::vector<BoundStep>& steps, const RunOptions& options,
-                                int device) {
-  for (const BoundStep& b : steps) {
-    if (device >= 0 && b.step->device != device) continue;
+absl::Status Executor::RunSteps(const std::vector<BoundStep>& steps, size_t begin, size_t end,
+                                const RunOptions& options) {
+  for (size_t s = begin; s < end; ++s) {
+    const BoundStep& b = steps[s];
+    if (b.step->device != kHost) continue;
     if (options.cancel != nullptr && options.cancel->load(std::memory_order_relaxed)) {
       return absl::CancelledError("stopped");
     }
-    ONWARD_ASSIGN_OR_RETURN(const bool due, Holds(b.step->guard));
+    ONWARD_ASSIGN_OR_RETURN(const bool due, Holds(*plan_, tensors_, b.step->guard));
     if (!due) continue;
     const int64_t start = options.on_step ? Now() : 0;
-    if (accelerators_ != nullptr && b.step->device == kHost) {
-      ONWARD_RETURN_IF_ERROR(accelerators_->WaitForHost());
+    if (b.step->late) {
+      ONWARD_RETURN_IF_ERROR(RunLate(b, options));
+    } else if (b.step->transfer) {
+      CopyBytes(*b.inputs[0], b.outputs[0]);
+    } else {
+      ONWARD_RETURN_IF_ERROR(
+          b.step->kernel.run({b.inputs, b.outputs, b.workspace, options.random, b.notes.get()}));
     }
-    ONWARD_RETURN_IF_ERROR(b.step->late       ? RunLate(b, options)
-                           : b.step->transfer ? RunTransfer(b)
-                                              : b.step->kernel.run(CallOf(b, options.random)));
-    if (!options.on_step) continue;
-    if (accelerators_ != nullptr) ONWARD_RETURN_IF_ERROR(accelerators_->WaitForAll());
     // What a body does is told step by step.
-    if (b.control == nullptr) options.on_step(*b.step, Now() - start);
+    if (options.on_step && b.control == nullptr) options.on_step(*b.step, Now() - start);
   }
   return absl::OkStatus();
 }
@@ -257,25 +227,51 @@ void Executor::KeepResults() {
     const int id = plan_->outputs[i].second;
     const bool fed = plan_->values[plan_->values[id].root].storage == PlanValue::Storage::kFeed;
     const bool lasts = plan_->updates.empty() && (!fed || rest_ != nullptr);
-    results_[i] = lasts ? ValueOf(id) : ValueOf(id).Owned();
+    Value result = ValueOf(id);
+    const Tensor* tensor = result.tensor();
+    // Whoever lets results stay elsewhere minds how long they last.
+    const bool elsewhere = tensor != nullptr && tensor->place() != kHost;
+    results_[i] = lasts || elsewhere ? std::move(result) : result.Owned();
   }
 }
 
 absl::Status Executor::Compute(absl::Span<const Value* const> inputs, Variables* variables,
                                const RunOptions& options) {
   try {
-    if (accelerators_ != nullptr) {
-      if (!accelerators_->open()) ONWARD_RETURN_IF_ERROR(OpenAccelerators());
-      if (options.residents == nullptr) own_residents_->Forget();
+    if (devices_ == nullptr) {
+      ONWARD_RETURN_IF_ERROR(BindSources(inputs, variables, nullptr));
+      ONWARD_RETURN_IF_ERROR(RunSteps(compute_, 0, compute_.size(), options));
+      KeepResults();
+      return CheckFinite();
     }
-    ONWARD_RETURN_IF_ERROR(BindSources(inputs, variables, ResidentsOf(options)));
-    ONWARD_RETURN_IF_ERROR(RunSteps(compute_, options));
-    if (accelerators_ != nullptr) ONWARD_RETURN_IF_ERROR(accelerators_->WaitForAll());
-    KeepResults();
-    return CheckFinite();
+    const absl::Status status = ComputeOnDevices(inputs, variables, options);
+    if (!status.ok()) devices_->GiveUp();
+    return status;
   } catch (const std::bad_alloc&) {
+    if (devices_ != nullptr) devices_->GiveUp();
     return absl::ResourceExhaustedError("out of memory during a run");
   }
+}
+
+absl::Status Executor::ComputeOnDevices(absl::Span<const Value* const> inputs, Variables* variables,
+                                        const RunOptions& options) {
+  ONWARD_RETURN_IF_ERROR(devices_->Open());
+  if (options.residents == nullptr) own_residents_->Forget();
+  ONWARD_RETURN_IF_ERROR(BindSources(inputs, variables, ResidentsOf(options)));
+  // Otherwise it is known behind the run which of them are due.
+  if (plan_->commits_in_stretch) ONWARD_RETURN_IF_ERROR(CheckCopies(*variables));
+  ONWARD_RETURN_IF_ERROR(devices_->Run(
+      options, [&](size_t begin, size_t end) { return RunSteps(compute_, begin, end, options); }));
+  KeepResults();
+  const bool checks = !plan_->updates.empty() || !plan_->finite.empty();
+  if (checks && !plan_->commits_in_stretch) {
+    ONWARD_RETURN_IF_ERROR(devices_->CheckUpdates());
+  }
+  return CheckFinite();
+}
+
+absl::Status Executor::Stage(absl::Span<const Value* const> inputs) {
+  return devices_ == nullptr ? absl::OkStatus() : devices_->Stage(inputs);
 }
 
 absl::StatusOr<ValueMap> Executor::RunValues(const ValueMap& feeds, Variables* variables,
@@ -292,8 +288,14 @@ absl::StatusOr<ValueMap> Executor::RunValues(const ValueMap& feeds, Variables* v
     ONWARD_ASSIGN_OR_RETURN(const Executor* last, RunChain(this, inputs, variables, run));
     ValueMap outputs;
     for (size_t i = 0; i < last->results_.size(); ++i) {
-      outputs[last->plan_->outputs[i].first] = last->results_[i].Owned();
+      Value result = last->results_[i];
+      if (const Tensor* t = result.tensor(); t != nullptr && t->place() != kHost) {
+        ONWARD_ASSIGN_OR_RETURN(result, plan_->queues->Fetch(*t));
+      }
+      outputs[last->plan_->outputs[i].first] = result.Owned();
     }
+    // What has run ahead may have found a fault.
+    if (plan_->queues != nullptr) ONWARD_RETURN_IF_ERROR(plan_->queues->Wait());
     return outputs;
   } catch (const std::bad_alloc&) {
     return absl::ResourceExhaustedError("out of memory during a run");

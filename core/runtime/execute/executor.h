@@ -30,12 +30,11 @@ absl::StatusOr<TensorMap> ToTensors(ValueMap values);
 // The mutable state: each tensor owns its memory and is written in place.
 using Variables = absl::btree_map<std::string, Tensor>;
 
-class Accelerators;
+class DeviceRunner;
 class Executor;
 class Program;
 class Residents;
-class LateNode;
-class ControlFlow;
+struct BoundStep;
 
 struct RunOptions {
   RandomState random;
@@ -49,6 +48,9 @@ struct RunOptions {
   const Executor** writer = nullptr;
   // The variables that devices hold. Null: they are copied in before a run and back after it.
   Residents* residents = nullptr;
+  // Called once, if at all, when all that devices do in every run is queued and before the host
+  // waits for it: for work that has nothing to do with this run.
+  std::function<void()> meanwhile = nullptr;
   // HeldTensorBytes() before the run, which sets it; its bodies have it from there.
   std::optional<int64_t> held_before = std::nullopt;
 };
@@ -78,39 +80,39 @@ class Executor {
   absl::Status Compute(absl::Span<const Value* const> inputs, Variables* variables,
                        const RunOptions& options);
   // ... the values of plan().outputs, good until the next run (tensors that own their
-  // memory for longer) ...
+  // memory for longer), on the host unless the plan was made to leave them elsewhere ...
   absl::Span<const Value> results() const { return results_; }
   // ... what they are to be fed to, or null ...
   Program* rest() const { return rest_.get(); }
   // ... and phase two of the last plan.
   absl::Status Commit(Variables* variables, const RunOptions& options);
 
+  // Begins to copy what a later run is fed to the accelerators, while they compute. That run finds
+  // it there if it is fed the same tensors, which do not change until then.
+  absl::Status Stage(absl::Span<const Value* const> inputs);
+
  private:
-  struct BoundStep;
-  KernelCall CallOf(const BoundStep& bound, const RandomState& random) const;
   void Bind(const std::vector<PlanStep>& steps, std::vector<BoundStep>* bound);
-  absl::Status OpenAccelerators();
   absl::Status BindSources(absl::Span<const Value* const> inputs, Variables* variables,
                            Residents* residents);
   void Point(int id, const Tensor& tensor);
-  // Those of one device, or (-1) all.
-  absl::Status RunSteps(const std::vector<BoundStep>& steps, const RunOptions& options,
-                        int device = -1);
+  // The host's of steps [begin, end).
+  absl::Status RunSteps(const std::vector<BoundStep>& steps, size_t begin, size_t end,
+                        const RunOptions& options);
+  absl::Status ComputeOnDevices(absl::Span<const Value* const> inputs, Variables* variables,
+                                const RunOptions& options);
   absl::Status RunLate(const BoundStep& bound, const RunOptions& options);
-  // Whether something is done in this run. Asked when the condition has been computed.
-  absl::StatusOr<bool> Holds(const PlanGuard& guard);
-  absl::Status RunTransfer(const BoundStep& bound);
-  absl::StatusOr<bool> IsFinite(int id);
+  // An input of a late step: on the host, unless the step takes it from where it is.
+  absl::StatusOr<Value> LateInput(const PlanStep& step, int i);
   // Phase two, once it is known to leave finite numbers.
   absl::Status Assign(Variables* variables, const RunOptions& options);
-  absl::Status AssignOnAccelerators(Variables* variables);
-  bool StaysOnHost(const PlanCopy& copy) const;
   // What this executor holds where the caller holds nothing, and nothing where he does.
   Residents* ResidentsOf(const RunOptions& options);
-  int HomeOf(const std::string& variable) const;  // value id; -1: the plan does not read it
   Value ValueOf(int id) const;
   void KeepResults();
   absl::Status CheckFinite() const;
+  // Whether the new values have the types of their variables.
+  absl::Status CheckCopies(const Variables& variables) const;
   absl::Status CheckUpdates(Variables* variables, const RunOptions& options, bool notes_hold);
   absl::Status BlameUpdate(const Variables& variables);
 
@@ -122,8 +124,8 @@ class Executor {
   std::vector<BoundStep> compute_, commit_;
   std::vector<Value> results_;
   std::unique_ptr<Program> rest_;
-  std::unique_ptr<Accelerators> accelerators_;  // null where the plan has none
   std::unique_ptr<Residents> own_residents_;
+  std::unique_ptr<DeviceRunner> devices_;  // null where the plan has no accelerators
 };
 
 // Checks a feed against a declared input type; the message names both.

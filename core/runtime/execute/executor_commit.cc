@@ -8,9 +8,10 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/parallel.h"
 #include "core/base/status.h"
-#include "core/runtime/devices/accelerators.h"
 #include "core/runtime/devices/residents.h"
 #include "core/runtime/execute/bound_step.h"
+#include "core/runtime/execute/device_runner.h"
+#include "core/runtime/execute/guards.h"
 #include "core/tensor/finite.h"
 
 namespace onward {
@@ -35,61 +36,57 @@ void CopyBytes(const Tensor& from, Tensor* to) {
 }
 
 absl::Status Executor::CheckFinite() const {
-  for (int id : plan_->finite) {
-    if (!AllFinite(tensors_[id])) {
-      return absl::OutOfRangeError(
-          absl::StrCat("'", plan_->values[id].name,
-                       "' is not finite; nothing was updated (try a smaller learning rate, "
-                       "or look at the data)"));
-    }
+  for (size_t i = 0; i < plan_->finite.size(); ++i) {
+    const int id = plan_->finite[i];
+    const bool finite =
+        tensors_[id].place() == kHost ? AllFinite(tensors_[id]) : !devices_->BadValue(i);
+    if (finite) continue;
+    return absl::OutOfRangeError(
+        absl::StrCat("'", plan_->values[id].name,
+                     "' is not finite; nothing was updated (try a smaller learning rate, "
+                     "or look at the data)"));
   }
   return absl::OkStatus();
 }
 
-absl::StatusOr<bool> Executor::IsFinite(int id) {
-  const int device = plan_->values[id].device;
-  if (device == kHost) return AllFinite(tensors_[id]);
-  if (!IsFloating(tensors_[id].dtype())) return true;
-  return accelerators_->stream(device).AllFinite(tensors_[id]);
-}
-
 absl::Status Executor::CheckUpdates(Variables* variables, const RunOptions& options,
                                     bool notes_hold) {
-  bool finite = true;
+  bool finite = devices_ == nullptr || !devices_->AnyBad();
   for (const BoundStep& b : commit_) {
     std::fill_n(b.bad.get(), b.outputs.size(), false);
     // What others wrote since is not known to a step that sits this run out.
     if (!notes_hold) b.notes->magnitudes.clear();
-    ONWARD_ASSIGN_OR_RETURN(const bool due, Holds(b.step->guard));
-    if (!due || !b.step->kernel.would_be_finite) continue;
+    ONWARD_ASSIGN_OR_RETURN(const bool due, Holds(*plan_, tensors_, b.step->guard));
+    if (!due || b.step->device != kHost || !b.step->kernel.would_be_finite) continue;
     b.notes->hold = notes_hold;
-    finite &= b.step->kernel.would_be_finite(CallOf(b, {}), b.bad.get());
+    finite &= b.step->kernel.would_be_finite({b.inputs, b.outputs, b.workspace, {}, b.notes.get()},
+                                             b.bad.get());
   }
   for (const PlanCopy& copy : plan_->copies) {
-    ONWARD_ASSIGN_OR_RETURN(const bool due, Holds(copy.guard));
-    if (!due) continue;
-    ONWARD_ASSIGN_OR_RETURN(const bool good, IsFinite(copy.from));
-    finite &= good;
+    ONWARD_ASSIGN_OR_RETURN(const bool due, Holds(*plan_, tensors_, copy.guard));
+    if (due && tensors_[copy.from].place() == kHost) finite &= AllFinite(tensors_[copy.from]);
   }
   if (finite) return absl::OkStatus();
-  if (accelerators_ != nullptr) {
-    ONWARD_RETURN_IF_ERROR(ResidentsOf(options)->Fetch(variables));
-  }
+  if (devices_ != nullptr) ONWARD_RETURN_IF_ERROR(ResidentsOf(options)->Fetch(variables));
   return BlameUpdate(*variables);
 }
 
 absl::Status Executor::BlameUpdate(const Variables& variables) {
   absl::flat_hash_set<std::string> bad;
-  for (const BoundStep& b : commit_) {
+  for (size_t s = 0; s < commit_.size(); ++s) {
+    const BoundStep& b = commit_[s];
     for (size_t o = 0; o < b.outputs.size(); ++o) {
-      if (b.bad[o]) bad.insert(plan_->values[plan_->values[b.step->outputs[o]].root].name);
+      const bool is_bad = b.step->device == kHost ? b.bad[o] : devices_->BadOutput(s, o);
+      if (is_bad) bad.insert(plan_->values[plan_->values[b.step->outputs[o]].root].name);
     }
   }
-  for (const PlanCopy& copy : plan_->copies) {
-    ONWARD_ASSIGN_OR_RETURN(const bool due, Holds(copy.guard));
+  for (size_t i = 0; i < plan_->copies.size(); ++i) {
+    const PlanCopy& copy = plan_->copies[i];
+    ONWARD_ASSIGN_OR_RETURN(const bool due, Holds(*plan_, tensors_, copy.guard));
     if (!due) continue;
-    ONWARD_ASSIGN_OR_RETURN(const bool good, IsFinite(copy.from));
-    if (!good) bad.insert(copy.variable);
+    const Tensor& from = tensors_[copy.from];
+    const bool is_bad = from.place() == kHost ? !AllFinite(from) : devices_->BadCopy(i);
+    if (is_bad) bad.insert(copy.variable);
   }
   // Where one was bad before, it is the cause of the others.
   const auto old = absl::c_find_if(plan_->updates, [&](const std::string& name) {
@@ -109,20 +106,23 @@ absl::Status Executor::BlameUpdate(const Variables& variables) {
                    "; nothing was updated (try a smaller learning rate, or look at the data)"));
 }
 
+absl::Status Executor::CheckCopies(const Variables& variables) const {
+  for (const PlanCopy& copy : plan_->copies) {
+    ONWARD_ASSIGN_OR_RETURN(const bool due, Holds(*plan_, tensors_, copy.guard));
+    if (!due) continue;
+    const Tensor &from = tensors_[copy.from], &target = variables.at(copy.variable);
+    if (from.dtype() == target.dtype() && from.shape() == target.shape()) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("the new value of '", copy.variable, "' is ", DTypeName(from.dtype()),
+                     from.shape().ToString(), ", but the variable is ", DTypeName(target.dtype()),
+                     target.shape().ToString()));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status Executor::Commit(Variables* variables, const RunOptions& options) {
   if (plan_->updates.empty()) return absl::OkStatus();
-  for (const PlanCopy& copy : plan_->copies) {
-    ONWARD_ASSIGN_OR_RETURN(const bool due, Holds(copy.guard));
-    if (!due) continue;
-    const Tensor& target = variables->at(copy.variable);
-    if (tensors_[copy.from].dtype() != target.dtype() ||
-        tensors_[copy.from].shape() != target.shape()) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "the new value of '", copy.variable, "' is ", DTypeName(tensors_[copy.from].dtype()),
-          tensors_[copy.from].shape().ToString(), ", but the variable is ",
-          DTypeName(target.dtype()), target.shape().ToString()));
-    }
-  }
+  ONWARD_RETURN_IF_ERROR(CheckCopies(*variables));
   const bool own = options.writer != nullptr && *options.writer == this;
   ONWARD_RETURN_IF_ERROR(CheckUpdates(variables, options, own));
   if (options.writer != nullptr) *options.writer = nullptr;
@@ -134,54 +134,36 @@ absl::Status Executor::Commit(Variables* variables, const RunOptions& options) {
 }
 
 absl::Status Executor::Assign(Variables* variables, const RunOptions& options) {
-  if (accelerators_ != nullptr) ONWARD_RETURN_IF_ERROR(AssignOnAccelerators(variables));
+  if (devices_ != nullptr && !plan_->commits_in_stretch) {
+    const absl::Status assigned = devices_->Assign();
+    if (!assigned.ok()) devices_->GiveUp();
+    ONWARD_RETURN_IF_ERROR(assigned);
+  }
   // Nothing of this can fail.
-  ONWARD_RETURN_IF_ERROR(RunSteps(commit_, options, kHost));
+  ONWARD_RETURN_IF_ERROR(RunSteps(commit_, 0, commit_.size(), options));
   for (const PlanCopy& copy : plan_->copies) {
-    ONWARD_ASSIGN_OR_RETURN(const bool due, Holds(copy.guard));
-    if (due && StaysOnHost(copy)) CopyBytes(tensors_[copy.from], &variables->at(copy.variable));
+    ONWARD_ASSIGN_OR_RETURN(const bool due, Holds(*plan_, tensors_, copy.guard));
+    if (!due || tensors_[copy.from].place() != kHost) continue;
+    CopyBytes(tensors_[copy.from], &variables->at(copy.variable));
   }
-  if (accelerators_ == nullptr) return absl::OkStatus();
-  for (const std::string& name : plan_->updates) {
-    const int id = HomeOf(name);
-    if (id >= 0 && plan_->values[id].device != kHost) ResidentsOf(options)->Wrote(name);
-  }
-  return options.residents == nullptr ? own_residents_->Fetch(variables) : absl::OkStatus();
-}
-
-bool Executor::StaysOnHost(const PlanCopy& copy) const {
-  const int home = HomeOf(copy.variable);
-  return plan_->values[copy.from].device == kHost &&
-         (home < 0 || plan_->values[home].device == kHost);
-}
-
-absl::Status Executor::AssignOnAccelerators(Variables* variables) {
-  ONWARD_RETURN_IF_ERROR(accelerators_->WaitForAll());
-  ONWARD_RETURN_IF_ERROR(accelerators_->Begin());
-  absl::Status queued;
-  // It was asked before, so that it has an answer.
-  const auto due = [&](const PlanGuard& guard) { return Holds(guard).value_or(false); };
+  Residents* const residents = ResidentsOf(options);
+  if (plan_->accelerators.empty() || residents == nullptr) return absl::OkStatus();
+  // A variable that was not due is as new here and there as it was.
   for (const BoundStep& b : commit_) {
-    if (b.step->device == kHost || !queued.ok() || !due(b.step->guard)) continue;
-    queued = b.step->kernel.run(CallOf(b, {}));
+    ONWARD_ASSIGN_OR_RETURN(const bool due, Holds(*plan_, tensors_, b.step->guard));
+    for (size_t o = 0; due && o < b.outputs.size(); ++o) {
+      if (b.outputs[o] == nullptr) continue;
+      const std::string& name = plan_->values[plan_->values[b.step->outputs[o]].root].name;
+      b.step->device == kHost ? residents->WroteHere(name) : residents->WroteThere(name);
+    }
   }
   for (const PlanCopy& copy : plan_->copies) {
-    if (StaysOnHost(copy) || !queued.ok() || !due(copy.guard)) continue;
-    const int home = HomeOf(copy.variable);
-    const int to = home < 0 ? kHost : plan_->values[home].device;
-    Tensor& target = to == kHost ? variables->at(copy.variable) : tensors_[home];
-    queued = accelerators_->Copy(tensors_[copy.from], plan_->values[copy.from].device, &target, to);
+    ONWARD_ASSIGN_OR_RETURN(const bool due, Holds(*plan_, tensors_, copy.guard));
+    if (!due) continue;
+    tensors_[copy.from].place() == kHost ? residents->WroteHere(copy.variable)
+                                         : residents->WroteThere(copy.variable);
   }
-  const absl::Status ended = accelerators_->End(queued.ok());
-  ONWARD_RETURN_IF_ERROR(queued.ok() ? ended : queued);
-  return accelerators_->WaitForAll();
-}
-
-int Executor::HomeOf(const std::string& variable) const {
-  const auto it = std::lower_bound(
-      plan_->variables.begin(), plan_->variables.end(), variable,
-      [](const auto& entry, const std::string& name) { return entry.first < name; });
-  return it == plan_->variables.end() || it->first != variable ? -1 : it->second;
+  return residents == own_residents_.get() ? residents->Fetch(variables) : absl::OkStatus();
 }
 
 }  // namespace onward

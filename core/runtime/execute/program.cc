@@ -16,17 +16,20 @@ constexpr size_t kMaxCachedPlans = 16;
 }  // namespace
 
 FeedType FeedType::Of(const Value& value) {
-  if (const Tensor* t = value.tensor()) return {t->dtype(), t->shape()};
+  if (const Tensor* t = value.tensor()) return {t->dtype(), t->shape(), nullptr, t->place()};
   return {DType::kUndefined, {}, std::make_shared<const ValueType>(value.type())};
 }
 
 bool FeedType::Matches(const Value& value) const {
-  if (const Tensor* t = value.tensor()) return t->dtype() == dtype && t->shape() == shape;
+  if (const Tensor* t = value.tensor()) {
+    return t->dtype() == dtype && t->place() == place && t->shape() == shape;
+  }
   return held != nullptr && *held == value.type();
 }
 
 Program::Program(std::shared_ptr<const Graph> graph, CompileOptions options)
     : graph_(std::move(graph)), options_(std::move(options)) {
+  ShareQueues(&options_);
   for (const NamedType& in : graph_->FeedInputs()) inputs_.push_back(in.name);
 }
 
@@ -50,7 +53,7 @@ std::shared_ptr<ElementTypes> Program::ElementTypesFor(const std::vector<FeedTyp
   return feeds == element_types_of_ ? element_types_ : nullptr;
 }
 
-absl::StatusOr<Executor*> Program::Prepare(absl::Span<const Value* const> inputs) {
+Executor* Program::Find(absl::Span<const Value* const> inputs) {
   const auto matches = [&](const Entry& entry) {
     for (size_t i = 0; i < inputs.size(); ++i) {
       const FeedType& type = entry.types[i];
@@ -62,6 +65,11 @@ absl::StatusOr<Executor*> Program::Prepare(absl::Span<const Value* const> inputs
   for (size_t i = 0; i < entries_.size(); ++i) {
     if (matches(entries_[i])) return Found(i);
   }
+  return nullptr;
+}
+
+absl::StatusOr<Executor*> Program::Prepare(absl::Span<const Value* const> inputs) {
+  if (Executor* found = Find(inputs)) return found;
   std::vector<FeedType> types;
   for (const Value* input : inputs) {
     types.push_back(input == nullptr ? FeedType{} : FeedType::Of(*input));
@@ -84,7 +92,7 @@ absl::StatusOr<Executor*> Program::Prepare(std::vector<FeedType> types) {
   const auto same = [](const FeedType& a, const FeedType& b) {
     const bool held =
         a.held == nullptr || b.held == nullptr ? a.held == b.held : *a.held == *b.held;
-    return a.dtype == b.dtype && a.shape == b.shape && held;
+    return a.dtype == b.dtype && a.place == b.place && a.shape == b.shape && held;
   };
   for (size_t i = 0; i < entries_.size(); ++i) {
     if (std::ranges::equal(entries_[i].types, types, same)) return Found(i);

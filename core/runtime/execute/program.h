@@ -29,6 +29,8 @@ class Program {
   // The executor for inputs of these types, compiled on first use.
   absl::StatusOr<Executor*> Prepare(absl::Span<const Value* const> inputs);
   absl::StatusOr<Executor*> Prepare(std::vector<FeedType> types);
+  // Null where it is not compiled yet.
+  Executor* Find(absl::Span<const Value* const> inputs);
 
  private:
   struct Entry {

@@ -30,7 +30,10 @@ Targets InPlaceTargets(const PlanStep& step, const Targets& updates, const Plan&
         plan.values[out].layout != nullptr)
       return {};
     if (!targets.empty() && !(targets.begin()->second.guard == update->second.guard)) return {};
-    if (IsFloating(plan.values[out].dtype) && !step.kernel.would_be_finite) return {};
+    // On an accelerator nothing is assigned but by what can be stopped there.
+    const bool checked = step.device == kHost ? static_cast<bool>(step.kernel.would_be_finite)
+                                              : static_cast<bool>(step.kernel.flag_infinite);
+    if ((IsFloating(plan.values[out].dtype) || step.device != kHost) && !checked) return {};
     const bool over = std::any_of(step.kernel.in_place.begin(), step.kernel.in_place.end(),
                                   [&](const auto& pair) {
                                     return pair.first == static_cast<int>(o) &&

@@ -18,6 +18,7 @@ namespace onward {
 
 struct Continuation;
 struct Control;
+class Queues;
 
 inline constexpr int kHost = 0;
 
@@ -62,13 +63,26 @@ struct PlanStep {
   std::vector<int> outputs;  // value ids, -1 = not wanted
   size_t workspace_offset = 0;
   int device = kHost;  // where it runs
-  // Copies its input into its output, of whichever devices; there is no kernel.
+  // Copies its input into its output, of whichever devices; there is no kernel. Between the host
+  // and an accelerator it goes by pinned memory, at `slot`: of the copies that are fed, if it
+  // copies what is fed, else of the stretch.
   bool transfer = false;
+  size_t slot = 0;
   std::string why;  // it does not run on the accelerator that is wanted
   // Its outputs are Values, made when it runs: by `control`, by kernel.run_values, or by
   // a kernel for the tensors that have come (LateNode).
   bool late = false;
   std::shared_ptr<const Control> control = nullptr;  // If, Loop, Scan
+  bool bodies_there = false;  // its bodies are for the accelerators, and it takes values from there
+  PlanGuard guard = {};
+};
+
+// Steps of the compute phase that follow each other on one device, all of them done in a run or
+// none. An accelerator does those of a stretch without the host, so that they are recorded once and
+// queued as a whole.
+struct Stretch {
+  int device = kHost;
+  int begin = 0, end = 0;
   PlanGuard guard = {};
 };
 
@@ -105,6 +119,13 @@ struct Plan {
   std::vector<std::pair<std::string, int>> outputs;
   // Values that must be finite before anything is committed.
   std::vector<int> finite;
+  // All of `compute`, in order; none where there are no accelerators.
+  std::vector<Stretch> stretches;
+  // The last stretch decides by itself whether anything is assigned, and does it: the whole step
+  // ends there. Otherwise the host has a say.
+  bool commits_in_stretch = false;
+  // Pinned memory of the host: of one stretch, and for what is fed.
+  size_t slot_bytes = 0, fed_bytes = 0;
   size_t arena_bytes = 0;                 // on the host
   std::vector<size_t> accelerator_bytes;  // arenas of the accelerators
   // The most bytes of live values at any step: what a perfect plan would use.
@@ -112,10 +133,17 @@ struct Plan {
   int reorders = 0;
   // What is left to do behind values whose types only data can tell.
   std::shared_ptr<const Continuation> rest;
+  // What the plans around this one use, too. Null where there are no accelerators.
+  std::shared_ptr<Queues> queues;
 
+  // Whether anything of it is on an accelerator.
+  bool UsesAccelerators() const;
   const Device& DeviceOf(int id) const { return id == kHost ? *device : *accelerators[id - 1]; }
   // Steps that a device that was wanted could not run.
   std::vector<const PlanStep*> Fallbacks() const;
+  // Whether a transfer copies what is fed from the host to an accelerator.
+  bool CopiesFeed(const PlanStep& step) const;
+  int HomeOf(const std::string& variable) const;  // value id; -1: the plan does not read it
   std::string ToText() const;
 };
 

@@ -12,6 +12,7 @@ PlanBuilder::PlanBuilder(const CompileOptions& options)
     : options_(options), plan_(std::make_shared<Plan>()) {
   plan_->device = options.device;
   plan_->accelerators = options.accelerators;
+  plan_->queues = options.queues;
   plan_->operators = options.operators;
 }
 
@@ -43,20 +44,24 @@ void PlanBuilder::AddConstant(const std::string& name, Tensor value) {
   plan_->values[id].constant = std::move(value);
 }
 
-void PlanBuilder::AddLate(const Node& node, Kernel kernel, std::shared_ptr<const Control> control,
-                          const std::vector<int>& inputs) {
+PlanStep& PlanBuilder::AddLate(const Node& node, Kernel kernel,
+                               std::shared_ptr<const Control> control,
+                               const std::vector<int>& inputs, bool anywhere) {
   PlanStep step;
   step.node = node;
   step.kernel = std::move(kernel);
   step.control = std::move(control);
   step.late = true;
-  for (int id : inputs) step.inputs.push_back(id < 0 ? -1 : OnHost(id));
+  for (int id : inputs) {
+    step.inputs.push_back(id < 0 ? -1 : anywhere ? Plain(id) : OnHost(id));
+  }
   for (const std::string& out : step.node.outputs) {
     step.outputs.push_back(
         out.empty() ? -1
                     : AddSource(out, DType::kUndefined, std::nullopt, PlanValue::Storage::kValue));
   }
   plan_->compute.push_back(std::move(step));
+  return plan_->compute.back();
 }
 
 absl::Status PlanBuilder::AddStep(const Node& node, Kernel kernel, const std::vector<int>& inputs,
@@ -66,7 +71,7 @@ absl::Status PlanBuilder::AddStep(const Node& node, Kernel kernel, const std::ve
     return !o.present() || o.shape.has_value();
   });
   if (!known) {
-    AddLate(node, {}, nullptr, inputs);
+    AddLate(node, {}, nullptr, inputs).why = std::move(why);
     return absl::OkStatus();
   }
   if (kernel.is_view && CanView(inputs[0], outputs[0])) {
@@ -180,9 +185,13 @@ int PlanBuilder::At(int id, int device) {
   // Between two accelerators the way is through the host.
   const bool far = plan_->values[id].device != kHost && device != kHost;
   const int copy = Transfer(far ? OnHost(id) : id, device);
-  transferred_[id].push_back(copy);
-  transferred_[copy].push_back(id);
+  Twin(id, copy);
   return copy;
+}
+
+void PlanBuilder::Twin(int id, int other) {
+  transferred_[id].push_back(other);
+  transferred_[other].push_back(id);
 }
 
 int PlanBuilder::Transfer(int id, int device) {

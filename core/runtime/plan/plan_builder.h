@@ -33,9 +33,10 @@ class PlanBuilder {
   int AddSource(const std::string& name, DType dtype, std::optional<Shape> shape,
                 PlanValue::Storage storage);
   void AddConstant(const std::string& name, Tensor value);
-  // A step whose outputs are made when it runs.
-  void AddLate(const Node& node, Kernel kernel, std::shared_ptr<const Control> control,
-               const std::vector<int>& inputs);
+  // A step whose outputs are made when it runs. It takes its inputs from where they are, or else
+  // from the host.
+  PlanStep& AddLate(const Node& node, Kernel kernel, std::shared_ptr<const Control> control,
+                    const std::vector<int>& inputs, bool anywhere = false);
   // `device` is where it runs, `why` not on an accelerator that is wanted.
   absl::Status AddStep(const Node& node, Kernel kernel, const std::vector<int>& inputs,
                        const std::vector<ValueSpec>& outputs, int device = kHost,
@@ -45,6 +46,10 @@ class PlanBuilder {
   // The same value, plain, in the memory of a device: a transfer, made once per device.
   int At(int id, int device);
   int Plain(int id);  // where it is
+  // Says that two values in the memory of different devices are the same.
+  void Twin(int id, int other);
+  // The values that are the same on other devices.
+  const std::vector<int>& TwinsOf(int id) { return transferred_[id]; }
   int OnHost(int id) { return At(id, kHost); }
   // A copy of a value in memory of its own.
   int Materialize(int id);

@@ -171,7 +171,8 @@ void GuardComputation(Plan* plan) {
     for (int id : step->outputs) {
       if (id >= 0) whole.Add(needs[plan->values[id].root]);
     }
-    step->guard = whole.guard();
+    // What is fed is on its way before a run begins.
+    if (!plan->CopiesFeed(*step)) step->guard = whole.guard();
     for (int id : step->inputs) need(id, step->guard);
   }
   std::stable_partition(plan->compute.begin(), plan->compute.end(),

@@ -5,19 +5,19 @@
 
 #include <memory>
 #include <ostream>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "autograd/differentiate.h"
 #include "core/runtime/plan/plan.h"
 #include "core/runtime/session.h"
 #include "environment/environment.h"
 #include "tests/support/far_device.h"
+#include "tests/support/far_training.h"
 #include "tests/support/text_model.h"
 #include "training_info/author.h"
 #include "training_info/lower.h"
@@ -28,22 +28,6 @@ namespace {
 
 using testing::ElementsAreArray;
 using testing::HasSubstr;
-
-struct Far {
-  std::shared_ptr<FarCounters> counters = std::make_shared<FarCounters>();
-  std::unique_ptr<const Environment> environment;
-
-  explicit Far(const std::vector<FarOptions>& devices, bool require = false) {
-    EnvironmentOptions options;
-    options.require_accelerator = require;
-    for (const FarOptions& device : devices) {
-      options.accelerators.push_back([device, this](const Device& cpu) {
-        return absl::StatusOr<std::unique_ptr<const Device>>(MakeFarDevice(cpu, device, counters));
-      });
-    }
-    environment = Environment::Make(options).value();
-  }
-};
 
 struct Row {
   std::string name;
@@ -135,8 +119,8 @@ INSTANTIATE_TEST_SUITE_P(
          "Softmax(a) d = MatMul(c, w) y = Add(b, d) }",
          {{.without = {"Erf"}}},
          {"x = Copy(x)  @cpu -> far", "w = Copy(w)  @cpu -> far", "a = MatMul(x, w)  @far",
-          "a = Copy(a)  @far -> cpu", "b = Erf(a)  @cpu (no kernel)", "c = Softmax(a)  @far",
-          "d = MatMul(c, w)  @far", "b = Copy(b)  @cpu -> far", "y = Add(b, d)  @far",
+          "a = Copy(a)  @far -> cpu", "c = Softmax(a)  @far", "d = MatMul(c, w)  @far",
+          "b = Erf(a)  @cpu (no kernel)", "b = Copy(b)  @cpu -> far", "y = Add(b, d)  @far",
           "y = Copy(y)  @far -> cpu"}},
         {"SharedInitializer",
          "g (float[4,4] x) => (float[4,4] y) <float[4,4] w = "
@@ -159,9 +143,16 @@ INSTANTIATE_TEST_SUITE_P(
          "q) { q = Neg(a) }> y = MatMul(b, w) }",
          {kAll},
          {"x = Copy(x)  @cpu -> far", "w = Copy(w)  @cpu -> far", "a = MatMul(x, w)  @far",
-          "a = Copy(a)  @far -> cpu", "b = If(c, a)  @cpu  # shape known at run time",
-          "b = Copy(b)  @cpu -> far", "w = Copy(w)  @cpu -> far", "y = MatMul(b, w)  @far",
-          "y = Copy(y)  @far -> cpu"}},
+          "b = If(c, a)  @far  # shape known at run time", "p = Erf(a)  @far",
+          "y = MatMul(b, w)  @far", "y = Copy(y)  @far -> cpu"}},
+        {"Loop",
+         "g (float[4,8] x, float[8,8] w) => (float[4,8] y) <int64 n = {2}> { a = MatMul(x, w) b = "
+         "Loop (n, , a) <body = l (int64 i, bool k, float[4,8] h) => (bool m, float[4,8] next) { "
+         "next = MatMul(h, w) m = Identity(k) }> y = Softmax(b) }",
+         {kAll},
+         {"x = Copy(x)  @cpu -> far", "w = Copy(w)  @cpu -> far", "a = MatMul(x, w)  @far",
+          "b = Loop(n, , a, w)  @far  # shape known at run time", "next = MatMul(h, w)  @far",
+          "y = Softmax(b)  @far", "y = Copy(y)  @far -> cpu"}},
         {"OneCopyPerValue",
          "g (float[4,8] x, float[8,8] w) => (float[4,8] y) { a = MatMul(x, w) b = Erf(a) c = "
          "Sin(a) d = Add(b, c) e = MatMul(d, w) f = Mul(e, d) y = MatMul(f, w) }",
@@ -178,7 +169,7 @@ INSTANTIATE_TEST_SUITE_P(
          "g (float[4,8] x, float[8,8] w) => (float[4,8] y) { h = Cast <to = 10> (x) v = Cast <to = "
          "10> (w) a = MatMul(h, v) b = Cast <to = 1> (a) y = Softmax(b) }",
          {kAll},
-         {"x = Copy(x)  @cpu -> far", "h = Cast(x)  @far", "w = Copy(w)  @cpu -> far",
+         {"x = Copy(x)  @cpu -> far", "w = Copy(w)  @cpu -> far", "h = Cast(x)  @far",
           "v = Cast(w)  @far", "a = MatMul(h, v)  @far", "b = Cast(a)  @far",
           "y = Softmax(b)  @far", "y = Copy(y)  @far -> cpu"}},
         {"TwoDevices",
@@ -188,36 +179,84 @@ INSTANTIATE_TEST_SUITE_P(
          {"x = Copy(x)  @cpu -> far:0", "w = Copy(w)  @cpu -> far:0", "a = MatMul(x, w)  @far:0",
           "a = Copy(a)  @far:0 -> cpu", "b = Softmax(a)  @cpu (its copies would cost more)",
           "b = Copy(b)  @cpu -> far:0", "y = MatMul(b, w)  @far:0", "y = Copy(y)  @far:0 -> cpu"}},
+        {"TwoDevicesInTurn",
+         "g (float[4,8] x, float[8,8] w) => (float[4,8] y) { a = Softmax(x) b = MatMul(a, w) y = "
+         "Softmax(b) }",
+         {{.name = "far:0", .without = {"MatMul"}}, {.name = "far:1"}},
+         {"x = Copy(x)  @cpu -> far:0", "a = Softmax(x)  @far:0", "a = Copy(a)  @far:0 -> cpu",
+          "w = Copy(w)  @cpu -> far:1", "a = Copy(a)  @cpu -> far:1", "b = MatMul(a, w)  @far:1",
+          "b = Copy(b)  @far:1 -> cpu", "b = Copy(b)  @cpu -> far:0", "y = Softmax(b)  @far:0",
+          "y = Copy(y)  @far:0 -> cpu"}},
     }),
     [](const auto& info) { return info.param.name; });
 
-// "0.3, -0.1, ..."
-std::string Numbers(int count) {
-  std::vector<std::string> texts;
-  for (int i = 0; i < count; ++i) texts.push_back(absl::StrCat((i * 37 % 19 - 9) / 20.0));
-  return absl::StrJoin(texts, ", ");
+// A step that updates in place, on the device: nothing but what is fed and printed is copied.
+TEST(TrainingPlan, UpdatesInPlaceOnTheDevice) {
+  const Far far({kAll});
+  AuthorOptions options;
+  options.optimizer = OptimizerSpec{"sgd", {}};
+  const Model trainable =
+      MakeTrainable(TextModel("g (float[4,8] x) => (float[4,3] y) <float[8,3] w = {" +
+                              FarNumbers(24) + "}> { y = MatMul(x, w) }"),
+                    options, *far.environment)
+          .value()
+          .model;
+  auto model = Open(trainable, *far.environment);
+  const TensorMap feeds = {{"x", Tensor::Zeros(DType::kFloat, {4, 8})},
+                           {"label", Tensor::Zeros(DType::kInt64, {4})}};
+  const auto executor = model->PrepareStep(0, feeds, {"loss"});
+  ASSERT_TRUE(executor.ok()) << executor.status();
+  const Plan& plan = (*executor)->plan();
+  EXPECT_THAT(
+      StepLines(plan.ToText()),
+      testing::ElementsAre(
+          "update_3 = Add(onward_step, update_2)  @cpu (small integers)",
+          "x = Copy(x)  @cpu -> far", "label = Copy(label)  @cpu -> far", "y = MatMul(x, w)  @far",
+          "train_0 = SoftmaxCrossEntropyLoss(y, label)  @far",
+          "loss__vjp_1 = SoftmaxCrossEntropyLossGrad(loss__vjp_0, y, label)  @far",
+          "w__grad_2 = Gemm(x, loss__vjp_1)  @far", "loss = Copy(loss)  @far -> cpu",
+          "w__new = SgdStep(update_0, w, w__grad_2)  @far", "onward_step <- onward_step__new"));
+  EXPECT_TRUE(plan.commits_in_stretch);
 }
 
-// With a table of rows, batch statistics, draws and a loss.
-Model TrainableNetwork(AuthorOptions options = {}) {
-  const Model model =
-      TextModel("g (int64[N,2] x) => (float[N,3] y) <float[5,4] table = {" + Numbers(20) +
-                "}, float[8,6] w1 = {" + Numbers(48) +
-                "}, float[6] scale = {1,1,1,1,1,1}, float[6] bias = {" + Numbers(6) +
-                "}, float[6] mean = {0,0,0,0,0,0}, float[6] var = {1,1,1,1,1,1}, " +
-                "float[6,3] w2 = {" + Numbers(18) + "}> { e = Gather(table, x) f = Flatten(e) " +
-                "a = MatMul(f, w1) b = BatchNormalization(a, scale, bias, mean, var) c = Tanh(b) " +
-                "d = Dropout(c) y = MatMul(d, w2) }");
-  options.optimizer = OptimizerSpec{"adamw", {}};
-  options.clip_norm = 1;
-  return MakeTrainable(model, options, DefaultEnvironment()).value().model;
-}
-
-TensorMap Batch(int step) {
-  Tensor x(DType::kInt64, Shape{4, 2}), label(DType::kInt64, Shape{4});
-  for (int i = 0; i < 8; ++i) x.data<int64_t>()[i] = (i * 3 + step) % 5;
-  for (int i = 0; i < 4; ++i) label.data<int64_t>()[i] = (i + step) % 3;
-  return {{"x", x}, {"label", label}};
+// Gradients cross where the device lacks an operator, each value once.
+TEST(GradientPlan, CopiesEachValueOnce) {
+  const Far far({{.without = {"Erf"}}});
+  const auto graph = RunnableGraph(
+      TextModel("g (float[4,8] x, float[8,8] w) => (float y) { a = MatMul(x, w) b = Erf(a) c = "
+                "Softmax(b) d = MatMul(c, w) y = ReduceSum <keepdims = 0> (d) }"),
+      *far.environment);
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  DifferentiateOptions options;
+  options.operators = &far.environment->operators();
+  options.rules = &far.environment->rules();
+  const auto gradients = Differentiate(*graph, "y", {"w"}, options);
+  ASSERT_TRUE(gradients.ok()) << gradients.status();
+  std::string text;
+  CompileOptions compile = far.environment->compile_options(),
+                 here = DefaultEnvironment().compile_options();
+  compile.outputs = here.outputs = gradients->values;
+  compile.planned = [&](const Plan& plan) { absl::StrAppend(&text, plan.ToText()); };
+  const TensorMap feeds = {{"x", Counting(ValueType::Of(DType::kFloat, {4, 8}))},
+                           {"w", Counting(ValueType::Of(DType::kFloat, {8, 8}))}};
+  const auto found = Session(gradients->graph, compile).Run(feeds, nullptr),
+             expected = Session(gradients->graph, here).Run(feeds, nullptr);
+  ASSERT_TRUE(found.ok() && expected.ok()) << found.status();
+  for (const auto& [name, tensor] : *expected) {
+    EXPECT_THAT(Values(found->at(name)),
+                testing::Pointwise(testing::DoubleNear(1e-5), Values(tensor)));
+  }
+  EXPECT_THAT(
+      StepLines(text),
+      testing::ElementsAre(
+          "x = Copy(x)  @cpu -> far", "w = Copy(w)  @cpu -> far", "a = MatMul(x, w)  @far",
+          "a = Copy(a)  @far -> cpu", "y__vjp_3 = Gemm(y__vjp_2, w)  @far",
+          "b = Erf(a)  @cpu (no kernel)", "b = Copy(b)  @cpu -> far", "c = Softmax(b)  @far",
+          "y__vjp_4 = Gemm(c, y__vjp_2)  @far", "y__vjp_5 = SoftmaxGrad(y__vjp_3, c)  @far",
+          "y__vjp_11 = Mul+Neg+Exp+Mul+Mul(a, y__vjp_5, y__vjp_9)  @far",
+          "y__vjp_12 = Gemm(x, y__vjp_11)  @far", "w__grad = Add(y__vjp_4, y__vjp_12)  @far",
+          "w__grad = Copy(w__grad)  @far -> cpu"))
+      << text;
 }
 
 class TrainingOnADevice : public testing::TestWithParam<std::string> {};
@@ -226,9 +265,9 @@ class TrainingOnADevice : public testing::TestWithParam<std::string> {};
 TEST_P(TrainingOnADevice, FollowsTheCpu) {
   const Far far({{.without = {GetParam()}}});
   {
-    auto here = Open(TrainableNetwork()), there = Open(TrainableNetwork(), *far.environment);
+    auto here = Open(FarNetwork()), there = Open(FarNetwork(), *far.environment);
     for (int step = 0; step < 6; ++step) {
-      const auto expected = here->Step(Batch(step)), found = there->Step(Batch(step));
+      const auto expected = here->Step(FarBatch(step)), found = there->Step(FarBatch(step));
       ASSERT_TRUE(expected.ok()) << expected.status();
       ASSERT_TRUE(found.ok()) << found.status();
       for (const auto& [name, tensor] : *expected) {
@@ -265,11 +304,10 @@ TEST_P(TrainingOnADevice, WaitsForAnUpdateLikeTheCpu) {
   options.accumulate = 2;
   options.ema = 0.5;
   const Far far({{.without = {GetParam()}}});
-  auto here = Open(TrainableNetwork(options)),
-       there = Open(TrainableNetwork(options), *far.environment);
+  auto here = Open(FarNetwork(options)), there = Open(FarNetwork(options), *far.environment);
   for (int step = 0; step < 5; ++step) {
     for (TrainingModel* model : {here.get(), there.get()}) {
-      const auto done = model->Step(Batch(step), {"loss"});
+      const auto done = model->Step(FarBatch(step), {"loss"});
       ASSERT_TRUE(done.ok()) << done.status();
     }
     for (const auto& [name, tensor] : std::as_const(*here).variables()) {
@@ -278,31 +316,6 @@ TEST_P(TrainingOnADevice, WaitsForAnUpdateLikeTheCpu) {
           << name << " after step " << step;
     }
   }
-}
-
-TEST(DeviceFaults, ChangeNothing) {
-  const Far far({FarOptions{}});
-  {
-    auto model = Open(TrainableNetwork(), *far.environment);
-    auto expected = Open(TrainableNetwork(), *far.environment);
-    bool failed = true;
-    for (int k = 1; failed; ++k) {
-      far.counters->calls = 0;
-      far.counters->fail_at = k;
-      const auto step = model->Step(Batch(0));
-      far.counters->fail_at = 0;
-      failed = !step.ok();
-      if (!failed) break;
-      EXPECT_THAT(step.status().message(), HasSubstr("the far device failed"));
-      ASSERT_TRUE(
-          SameVariables(std::as_const(*model).variables(), std::as_const(*expected).variables()))
-          << k;
-    }
-    ASSERT_TRUE(expected->Step(Batch(0)).ok());
-    EXPECT_TRUE(
-        SameVariables(std::as_const(*model).variables(), std::as_const(*expected).variables()));
-  }
-  EXPECT_EQ(far.counters->live_bytes, 0);
 }
 
 TEST(RequiredDevice, RefusesAFallback) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include "tests/support/reference/evaluate.h"
 
@@ -69,18 +70,18 @@ Arrays Attention(const Call& c) {
     weights[at] = std::exp(biased);
     return mode == 0 ? product : mode == 1 ? capped : biased;
   });
-  const auto weight = [&](Index at, int64_t key) {
-    Number sum = 0;
-    for (int64_t other = 0; other < keys; ++other) sum += weights[With(at, 3, other)];
-    return sum == 0 ? 0 : weights[With(at, 3, key)] / sum;
-  };
+  for (int64_t row = 0; row < weights.size(); row += keys) {
+    const auto first = weights.values.begin() + row;
+    const Number sum = std::accumulate(first, first + keys, Number{0});
+    for (int64_t key = 0; key < keys && sum != 0; ++key) first[key] /= sum;
+  }
   if (mode == 3) {
-    scores = Make(q.dtype, weights.shape, [&](const Index& at) { return weight(at, at[3]); });
+    scores = Make(q.dtype, weights.shape, [&](const Index& at) { return weights[at]; });
   }
   Array y = Make(q.dtype, {q.shape[0], q.shape[1], queries, v.shape[3]}, [&](const Index& at) {
     Number sum = 0;
     for (int64_t key = 0; key < keys; ++key) {
-      sum += weight(at, key) * v[{at[0], at[1] / share, key, at[3]}];
+      sum += weights[With(at, 3, key)] * v[{at[0], at[1] / share, key, at[3]}];
     }
     return sum;
   });

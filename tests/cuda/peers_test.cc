@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// The seven benchmark models on the emulated device: a whole training step without a fallback,
+// and the CPU's losses. Here their small twins of the same operators (tests/golden/make_peers.py);
+// the models themselves where ONWARD_PEERS names the folder with them (docs/cuda.md).
+#include "tests/cuda/peers.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <ostream>
+#include <string>
+
+#include "tests/cuda/beside_cpu.h"
+
+namespace onward {
+namespace {
+
+constexpr int kSteps = 20;
+
+struct Peer {
+  const char* name;
+  const char* optimizer;
+  const char* of_the_model = optimizer;  // where its twin can do with a larger rate
+};
+void PrintTo(const Peer& peer, std::ostream* out) { *out << peer.name; }
+
+// Batch statistics make rounding errors grow with the rate: at 1e-4 a last bit of the input moves
+// the losses of the whole MobileNetV2 by 1e-2, on the CPU alone.
+const Peer kPeers[] = {
+    {"mlp", "adamw:lr=1e-3"},
+    {"lenet", "adamw:lr=1e-3"},
+    {"resnet18_32", "sgd:lr=1e-3"},
+    {"resnet18_224", "sgd:lr=1e-3"},
+    {"mobilenetv2_96", "sgd:lr=1e-3", "sgd:lr=1e-6"},
+    {"tinybert", "adamw:lr=1e-3"},
+    {"lstm", "adamw:lr=1e-3"},
+};
+
+class PeersOnCuda : public testing::TestWithParam<Peer> {};
+
+TEST_P(PeersOnCuda, SmallTwinFollowsTheCpu) {
+  const Model model = SmallPeer(GetParam().name, GetParam().optimizer);
+  ExpectSameTraining(model, kSteps, PeerBatches(model), {"loss"});
+}
+
+TEST_P(PeersOnCuda, FollowsTheCpu) {
+  const char* folder = std::getenv("ONWARD_PEERS");
+  const std::string file =
+      std::string(folder == nullptr ? "" : folder) + "/" + GetParam().name + ".onnx";
+  if (!std::filesystem::exists(file)) {
+    GTEST_SKIP() << "ONWARD_PEERS names no folder with " << GetParam().name << ".onnx";
+  }
+  const char* steps = std::getenv("ONWARD_PEER_STEPS");
+  const Model model = TrainablePeer(file, GetParam().of_the_model);
+  ExpectSameTraining(model, steps == nullptr ? kSteps : std::atoi(steps), PeerBatches(model),
+                     {"loss"});
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, PeersOnCuda, testing::ValuesIn(kPeers),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+}  // namespace
+}  // namespace onward
