@@ -17,16 +17,15 @@
 #include "cli/inspect_adapters.h"
 #include "cli/inspect_devices.h"
 #include "cli/inspect_gradients.h"
+#include "cli/inspect_training.h"
 #include "core/base/status.h"
 #include "core/graph/infer.h"
 #include "core/graph/inline.h"
 #include "core/onnx_io/model.h"
 #include "trainer/report/log/jsonl.h"
 #include "trainer/run/class_labels.h"
-#include "trainer/run/options.h"
 #include "training_info/author.h"
 #include "training_info/import.h"
-#include "training_info/rate.h"
 #include "training_info/step.h"
 #include "training_info/surgery/surgery.h"
 #include "training_info/validate.h"
@@ -54,10 +53,6 @@ struct Facts {
   GradientReport gradients;
   std::vector<Placement> placements;  // of the graphs of the file, where a device is asked for
 };
-
-std::string OpName(const Node& node) {
-  return node.domain.empty() ? node.op_type : absl::StrCat(node.domain, ".", node.op_type);
-}
 
 bool NamesTraining(const Args& args) {
   return args.Has("loss") || args.Has("train") || args.Has("freeze") || args.Has("train-output");
@@ -93,7 +88,7 @@ absl::StatusOr<Facts> Gather(const Args& args, const Model& model, const Environ
   Facts facts;
   ONWARD_ASSIGN_OR_RETURN(facts.spec, ImportTraining(model, ImportMode::kBoth));
   WarnOfBrokenTraining(model, facts.spec, environment);
-  for (const Node& node : facts.spec.inference.nodes) ++facts.operators[OpName(node)];
+  for (const Node& node : facts.spec.inference.nodes) ++facts.operators[OperatorName(node)];
   if (auto classes = StoredClasses(model); classes.ok()) facts.classes = *std::move(classes);
   // What make-trainable would find.
   facts.graph = facts.spec.inference;
@@ -145,12 +140,6 @@ absl::StatusOr<Facts> Gather(const Args& args, const Model& model, const Environ
   return facts;
 }
 
-std::string Bytes(int64_t n) {
-  if (n >= 1 << 20) return absl::StrFormat("%.1f MB", static_cast<double>(n) / (1 << 20));
-  return n >= 1 << 10 ? absl::StrFormat("%.1f kB", static_cast<double>(n) / (1 << 10))
-                      : absl::StrCat(n, " bytes");
-}
-
 std::string Opsets(const Model& model) {
   return absl::StrJoin(model.opsets(), ", ", [](std::string* out, const auto& o) {
     absl::StrAppend(out, o.first.empty() ? "ai.onnx" : o.first, " ", o.second);
@@ -161,38 +150,6 @@ void PrintValues(const char* title, const std::vector<NamedType>& values) {
   std::cout << title << "\n";
   for (const NamedType& v : values)
     std::cout << "  " << v.name << ": " << v.type.ToString() << "\n";
-}
-
-void PrintTraining(const Model& model, const TrainingSpec& spec) {
-  if (spec.entries.empty()) {
-    std::cout << "training: none in the file\n";
-    return;
-  }
-  for (size_t k = 0; k < spec.entries.size(); ++k) {
-    const TrainingEntry& e = spec.entries[k];
-    std::map<std::string, int> ops;
-    for (const Node& node : e.algorithm.nodes) {
-      if (node.domain == kTrainingDomain || node.domain == kOnwardDomain) ++ops[OpName(node)];
-    }
-    std::cout << "training entry " << k << ": " << e.algorithm.nodes.size() << " nodes, "
-              << e.update_bindings.size() << " updates, " << e.initialization_bindings.size()
-              << " initializations\n";
-    for (const auto& [op, n] : ops) std::cout << "  " << n << " x " << op << "\n";
-    for (const NamedType& in : e.algorithm.inputs)
-      std::cout << "  input " << in.name << ": " << in.type.ToString() << "\n";
-    if (e.rate.problem.empty() && e.rate.every > 1)
-      std::cout << "  every " << e.rate.every << " iterations, from " << e.rate.phase << "\n";
-    for (const Binding& b : e.update_bindings)
-      std::cout << "  " << b.variable << " <- " << b.value << "\n";
-  }
-  if (const std::string loss = model.Metadata(kMetaLoss); !loss.empty())
-    std::cout << "loss: " << loss << "\n";
-  if (const auto rate = StoredRate(model); rate.ok()) {
-    std::cout << "optimizer: " << OptimizerWords(rate->optimizer)
-              << "\nschedule: " << ScheduleText(rate->schedule) << "\n";
-  }
-  if (const std::string steps = model.Metadata(kMetaSteps); !steps.empty())
-    std::cout << "steps done: " << steps << "\n";
 }
 
 void PrintDecision(const Facts& f, const WeightDecision& d) {
@@ -235,7 +192,7 @@ void PrintText(const Model& model, const Facts& f) {
             << "\n";
   PrintValues("inputs", f.spec.inference.FeedInputs());
   PrintValues("outputs", f.spec.inference.outputs);
-  std::cout << "parameters: " << f.parameters << " (" << Bytes(f.parameter_bytes)
+  std::cout << "parameters: " << f.parameters << " (" << SizeText(f.parameter_bytes)
             << ")\noperators\n";
   for (const auto& [op, n] : f.operators) std::cout << absl::StrFormat("  %5d x %s\n", n, op);
   if (!f.classes.empty()) std::cout << "classes: " << absl::StrJoin(f.classes, ", ") << "\n";
@@ -257,33 +214,14 @@ void PrintText(const Model& model, const Facts& f) {
   }
   PrintPlacements(f.placements);
   if (f.activation_bytes > 0) {
-    std::cout << "memory estimate: " << Bytes(f.parameter_bytes + f.activation_bytes)
-              << " to run, about " << Bytes(4 * f.parameter_bytes + 2 * f.activation_bytes)
+    std::cout << "memory estimate: " << SizeText(f.parameter_bytes + f.activation_bytes)
+              << " to run, about " << SizeText(4 * f.parameter_bytes + 2 * f.activation_bytes)
               << " to train with Adam\n";
   }
 }
 
-// What is not known is null.
-void WriteRecipe(const Model& model, JsonWriter* w) {
-  const absl::StatusOr<RateRecipe> rate = StoredRate(model);
-  const auto text = [&](const char* key, const std::string& value) {
-    rate.ok() ? w->Field(key, value) : w->Key(key).Null();
-  };
-  text("optimizer", rate.ok() ? OptimizerChoiceText(rate->optimizer) : "");
-  w->Field("learning_rate", rate.ok() ? rate->optimizer.lr() : kNotMeasured);
-  text("schedule", rate.ok() ? ScheduleText(rate->schedule) : "");
-  model.has_training() ? w->Field("steps_done", MetadataInt(model, kMetaSteps))
-                       : w->Key("steps_done").Null();
-}
-
 void PrintJson(const Model& model, const Facts& f) {
   JsonWriter w;
-  auto values = [&](const char* key, const std::vector<NamedType>& list) {
-    w.Key(key).BeginArray();
-    for (const NamedType& v : list)
-      w.BeginObject().Field("name", v.name).Field("type", v.type.ToString()).EndObject();
-    w.EndArray();
-  };
   w.BeginObject()
       .Field("model", model.path())
       .Field("ir_version", model.ir_version())
@@ -292,26 +230,12 @@ void PrintJson(const Model& model, const Facts& f) {
   for (const auto& [domain, version] : model.opsets())
     w.Field(domain.empty() ? "ai.onnx" : domain, version);
   w.EndObject();
-  values("inputs", f.spec.inference.FeedInputs());
-  values("outputs", f.spec.inference.outputs);
+  WriteValues("inputs", f.spec.inference.FeedInputs(), &w);
+  WriteValues("outputs", f.spec.inference.outputs, &w);
   w.Field("parameters", f.parameters).Key("operators").BeginObject();
   for (const auto& [op, n] : f.operators) w.Field(op, n);
-  w.EndObject().Key("training").BeginArray();
-  for (const TrainingEntry& e : f.spec.entries) {
-    w.BeginObject().Key("update_bindings").BeginObject();
-    for (const Binding& b : e.update_bindings) w.Field(b.variable, b.value);
-    w.EndObject().Key("initialization_bindings").BeginObject();
-    for (const Binding& b : e.initialization_bindings) w.Field(b.variable, b.value);
-    w.EndObject().Field("every", e.rate.every).Field("phase", e.rate.phase);
-    values("inputs", e.algorithm.inputs);
-    w.EndObject();
-  }
-  w.EndArray().Field("loss", model.Metadata(kMetaLoss));
-  WriteRecipe(model, &w);
-  w.Key("state").Values(std::vector<std::string>([&] {
-    auto s = f.spec.StateVariables();
-    return std::vector<std::string>(s.begin(), s.end());
-  }()));
+  w.EndObject();
+  WriteTraining(model, f.spec, &w);
   w.Key("classes").Values(f.classes);
   WriteAdapterFacts(f.adapters, &w);
   w.Key("trainable").Values(f.trainable).Key("weights").BeginArray();

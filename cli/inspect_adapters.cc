@@ -24,6 +24,7 @@ AdapterFacts GatherAdapterFacts(const TrainingSpec& spec, const Graph& graph) {
   for (const auto& [name, tensor] : graph.initializers) {
     if (!IsFloating(tensor.dtype())) continue;
     (updated.contains(name) ? facts.trained : facts.frozen) += tensor.elements();
+    if (updated.contains(name)) facts.learning.push_back(name);
   }
   std::set<std::string> counted;
   for (const Target& target : FindTargets(graph, [](const std::string&) { return false; })) {
@@ -59,6 +60,7 @@ void WriteAdapterFacts(const AdapterFacts& facts, JsonWriter* w) {
   }
   w->EndArray();
   if (!facts.has_training) return;
+  w->Key("trained").Values(facts.learning);
   w->Field("trained_parameters", facts.trained).Field("frozen_parameters", facts.frozen);
 }
 

@@ -4,6 +4,7 @@
 #define ONWARD_CLI_INSPECT_ADAPTERS_H_
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "trainer/report/log/jsonl.h"
@@ -21,6 +22,7 @@ struct AdapterFacts {
   bool has_training = false;
   // Elements of the inference graph's weights, quantized ones by the numbers they stand for.
   int64_t trained = 0, frozen = 0;
+  std::vector<std::string> learning;  // initializers that training changes, statistics apart
 };
 
 // Of the inference graph; quantized weights are counted where the types of values are known.

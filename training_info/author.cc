@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "autograd/differentiate.h"
+#include "core/base/spec.h"
 #include "core/base/status.h"
 #include "core/graph/infer.h"
 #include "core/graph/inline.h"
@@ -180,15 +181,15 @@ class Author {
     ONWARD_RETURN_IF_ERROR(AddLoss(&work));
     ONWARD_RETURN_IF_ERROR(ScaleLoss(&work));
     ONWARD_ASSIGN_OR_RETURN(const std::vector<std::string> gradients, AddGradients(&work));
-    ONWARD_ASSIGN_OR_RETURN(rate_, WriteUpdate({options_, weights_, graph_, variables_, gradients,
-                                                scale_, environment_},
-                                               &state_, &work));
+    ONWARD_ASSIGN_OR_RETURN(update_, WriteUpdate({options_, weights_, graph_, variables_, gradients,
+                                                  scale_, environment_},
+                                                 &state_, &work));
     const bool expanded = options_.gradient == GradientForm::kExpanded;
     if (expanded) {
       // Standard operators only.
       ONWARD_ASSIGN_OR_RETURN(work, InlineOwnFunctions(work, environment_));
     }
-    std::vector<std::string> outputs = {loss_, rate_};
+    std::vector<std::string> outputs = {loss_, update_.rate};
     for (const LossPart& part : written_losses_.parts) outputs.push_back(part.value);
     for (const Binding& binding : state_.bindings()) outputs.push_back(binding.value);
     for (size_t i = 0; i < outputs_.size(); ++i) {
@@ -298,11 +299,25 @@ class Author {
     model.SetMetadata(kMetaRandomSeed, absl::StrCat(options_.seed));
     model.SetMetadata(kMetaRandomStep, "0");
     if (scale_.has_value()) model.SetMetadata(kMetaLossScale, scale_->name());
-    if (options_.accumulate > 1) {
-      model.SetMetadata(kMetaAccumulate, absl::StrCat(options_.accumulate));
-    }
+    StoreRecipe(Recipe(), &model);
     for (const std::string& note : weights_.notes()) Note(note);
     return AuthorResult{std::move(model), trained_, weights_.decisions(), notes_};
+  }
+
+  RecipeFacts Recipe() const {
+    RecipeFacts facts;
+    if (options_.precision != DType::kUndefined) facts.precision = DTypeName(options_.precision);
+    facts.ema = options_.ema;
+    facts.accumulate = options_.accumulate;
+    facts.groups = update_.groups;
+    std::vector<std::string> clips;
+    for (const auto& [name, limit] :
+         {std::pair("adaptive", options_.clip_adaptive), std::pair("value", options_.clip_value),
+          std::pair("norm", options_.clip_norm)}) {
+      if (limit > 0) clips.push_back(absl::StrCat(name, "=", ExactText(limit)));
+    }
+    facts.clip = absl::StrJoin(clips, ",");
+    return facts;
   }
 
   void Note(std::string text) { notes_.push_back(std::move(text)); }
@@ -313,7 +328,8 @@ class Author {
   Graph graph_;
   bool rewritten_ = false;
   std::vector<ResolvedLoss> losses_;
-  std::string output_, loss_, rate_;
+  std::string output_, loss_;
+  WrittenUpdate update_;
   std::string y_;  // what is differentiated: the loss, or a multiple of it
   std::vector<std::string> outputs_, train_outputs_, labels_, trained_, notes_;
   std::vector<std::string> drawn_;  // weights that are new, and wait for their numbers

@@ -5,6 +5,8 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "core/base/spec.h"
 #include "core/base/status.h"
 
 namespace onward {
@@ -127,6 +129,16 @@ absl::StatusOr<std::vector<WeightGroup>> GroupWeights(const AuthorOptions& optio
                                                       const Graph& graph,
                                                       const std::vector<std::string>& trained) {
   return Grouping(options, base, file, weights, graph, trained).Run();
+}
+
+std::string OwnOptions(const AuthorOptions& options, const OptimizerChoice& base,
+                       const WeightGroup& group) {
+  std::map<std::string, std::string> own;
+  if (group.group >= 0) own = options.groups[group.group].options;
+  if (const auto rate = own.find("lr"); rate != own.end() && base.lr() != 0)
+    rate->second = absl::StrCat(ExactText(group.optimizer.lr() / base.lr()), "x");
+  if (!group.decays) own["weight_decay"] = "0";
+  return absl::StrJoin(own, ",", absl::PairFormatter("="));
 }
 
 bool IsNormalizationWeight(const Graph& graph, const std::string& weight) {

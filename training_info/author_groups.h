@@ -29,6 +29,11 @@ absl::StatusOr<std::vector<WeightGroup>> GroupWeights(const AuthorOptions& optio
                                                       const Graph& graph,
                                                       const std::vector<std::string>& trained);
 
+// What the group has of its own, as --group takes it; "" where that is nothing. The rate is a
+// factor of the base rate, which may be changed later.
+std::string OwnOptions(const AuthorOptions& options, const OptimizerChoice& base,
+                       const WeightGroup& group);
+
 // Which weights belong to normalisations, by the operators that read them.
 bool IsNormalizationWeight(const Graph& graph, const std::string& weight);
 

@@ -15,8 +15,6 @@
 namespace onward {
 namespace {
 
-constexpr char kCallsVariable[] = "onward_accumulated";
-
 Tensor Filled(DType dtype, const Shape& shape, double value) {
   if (value == 0) return Tensor::Zeros(dtype, shape);
   Tensor t(dtype, shape);
@@ -43,7 +41,7 @@ class UpdateWriter {
         work_(work),
         b_(work, &request.environment.operators(), "update") {}
 
-  absl::StatusOr<std::string> Write() {
+  absl::StatusOr<WrittenUpdate> Write() {
     if (base_.is_file()) {
       ONWARD_ASSIGN_OR_RETURN(file_, FileOptimizer::Read(base_.file));
     }
@@ -67,10 +65,22 @@ class UpdateWriter {
       BindAlways();
     }
     ONWARD_RETURN_IF_ERROR(b_.status());
-    return rate_.name();
+    return WrittenUpdate{rate_.name(), GroupsOf(groups, names)};
   }
 
  private:
+  std::vector<GroupFacts> GroupsOf(const std::vector<WeightGroup>& groups,
+                                   const std::vector<std::string>& names) const {
+    std::vector<GroupFacts> facts;
+    for (const WeightGroup& group : groups) {
+      std::string own = OwnOptions(options_, base_, group);
+      if (own.empty()) continue;
+      facts.push_back({std::move(own), {}});
+      for (const size_t i : group.members) facts.back().weights.push_back(names[i]);
+    }
+    return facts;
+  }
+
   // The schedule counts updates, and so does the optimizer.
   void WriteRate() {
     const int first = file_.has_value() ? 0 : FirstStep(base_.spec);
@@ -294,8 +304,8 @@ class UpdateWriter {
 
 }  // namespace
 
-absl::StatusOr<std::string> WriteUpdate(const UpdateRequest& request, AlgorithmState* state,
-                                        Graph* work) {
+absl::StatusOr<WrittenUpdate> WriteUpdate(const UpdateRequest& request, AlgorithmState* state,
+                                          Graph* work) {
   return UpdateWriter(request, state, work).Write();
 }
 

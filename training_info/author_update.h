@@ -12,10 +12,12 @@
 #include "training_info/author.h"
 #include "training_info/author_state.h"
 #include "training_info/loss_scale.h"
+#include "training_info/stored_recipe.h"
 
 namespace onward {
 
 inline constexpr char kStepVariable[] = "onward_step";  // updates done, which schedules count
+inline constexpr char kCallsVariable[] = "onward_accumulated";  // steps since the last update
 
 struct UpdateRequest {
   const AuthorOptions& options;
@@ -27,11 +29,15 @@ struct UpdateRequest {
   const Environment& environment;
 };
 
+struct WrittenUpdate {
+  std::string rate;                // a scalar of the graph
+  std::vector<GroupFacts> groups;  // that have options of their own
+};
+
 // Adds to `work` what the options say of optimizer, schedule, groups, clipping, accumulation and
 // averages. Bindings of running statistics that `state` holds hold for steps that count.
-// The name of the rate, a scalar.
-absl::StatusOr<std::string> WriteUpdate(const UpdateRequest& request, AlgorithmState* state,
-                                        Graph* work);
+absl::StatusOr<WrittenUpdate> WriteUpdate(const UpdateRequest& request, AlgorithmState* state,
+                                          Graph* work);
 
 }  // namespace onward
 

@@ -25,6 +25,27 @@ Expr AllFinite(GraphBuilder& b, const std::vector<Expr>& gradients) {
   return Less(sum, Float(b, std::numeric_limits<double>::infinity()));
 }
 
+// Variables of other types are not ours.
+ScaleFacts FactsOf(const Tensor* scale, const Tensor* skipped) {
+  const auto is = [](const Tensor* t, DType dtype) {
+    return t != nullptr && t->dtype() == dtype && t->elements() == 1;
+  };
+  ScaleFacts facts;
+  if (is(scale, DType::kFloat)) facts.scale = *scale->data<float>();
+  if (is(skipped, DType::kInt64)) facts.skipped = *skipped->data<int64_t>();
+  return facts;
+}
+
+std::optional<ScaleFacts> FactsOf(const TrainingModel& model) {
+  const std::string name = model.model().Metadata(kMetaLossScale);
+  if (name.empty()) return std::nullopt;
+  const auto find = [&](const std::string& variable) -> const Tensor* {
+    const auto it = model.variables().find(variable);
+    return it == model.variables().end() ? nullptr : &it->second;
+  };
+  return FactsOf(find(name), find(kSkippedSteps));
+}
+
 }  // namespace
 
 LossScale::LossScale(GraphBuilder& b, AlgorithmState* state) {
@@ -63,19 +84,20 @@ Expr LossScale::Judge(GraphBuilder& b, const std::vector<Expr>& gradients,
   return counts;
 }
 
+std::optional<ScaleFacts> StoredScale(const Model& model, const TrainingSpec& spec) {
+  const std::string name = model.Metadata(kMetaLossScale);
+  if (name.empty()) return std::nullopt;
+  return FactsOf(spec.FindInitializer(name), spec.FindInitializer(kSkippedSteps));
+}
+
 std::optional<int64_t> SkippedSteps(const TrainingModel& model) {
-  if (model.model().Metadata(kMetaLossScale).empty()) return std::nullopt;
-  const auto it = model.variables().find(kSkippedSteps);
-  const bool counts = it != model.variables().end() && it->second.dtype() == DType::kInt64 &&
-                      it->second.elements() == 1;
-  return counts ? std::optional<int64_t>(*it->second.data<int64_t>()) : std::nullopt;
+  const std::optional<ScaleFacts> facts = FactsOf(model);
+  return facts.has_value() && facts->skipped >= 0 ? std::optional(facts->skipped) : std::nullopt;
 }
 
 double LossScaleNow(const TrainingModel& model) {
-  const auto it = model.variables().find(model.model().Metadata(kMetaLossScale));
-  const bool scales = it != model.variables().end() && it->second.dtype() == DType::kFloat &&
-                      it->second.elements() == 1;
-  return scales ? *it->second.data<float>() : 0;
+  const std::optional<ScaleFacts> facts = FactsOf(model);
+  return facts.has_value() ? facts->scale : 0;
 }
 
 }  // namespace onward

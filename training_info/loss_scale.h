@@ -40,6 +40,13 @@ class LossScale {
   std::string scale_, growth_, skipped_;
 };
 
+// What a file says of its scaling; nothing where it scales no loss.
+struct ScaleFacts {
+  double scale = 0;      // 0: not known
+  int64_t skipped = -1;  // steps that overflowed so far; -1: not counted
+};
+std::optional<ScaleFacts> StoredScale(const Model& model, const TrainingSpec& spec);
+
 // Steps that overflowed so far; nothing where the file scales no loss.
 std::optional<int64_t> SkippedSteps(const TrainingModel& model);
 // The present scale; 0 where there is none.

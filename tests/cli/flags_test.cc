@@ -73,7 +73,9 @@ class EveryFlag : public ::testing::TestWithParam<FlagRow> {
   static std::string ModelText(const std::string& path) {
     auto model = ReadModel(path);
     if (!model.ok()) return "";
-    model->SetMetadata("onward.train_flags", "");
+    // What only repeats the flags.
+    for (const char* key : {"train_flags", "precision", "ema", "clip", "groups", "accumulate"})
+      model->SetMetadata(absl::StrCat("onward.", key), "");
     return Bytes(*model);
   }
   static std::string Names(const std::string& folder) {
