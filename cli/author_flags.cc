@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/author_flags.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "core/base/json.h"
 #include "core/base/status.h"
 
 namespace onward {
@@ -22,6 +25,18 @@ absl::Status ReadLosses(const std::vector<std::string>& texts, AuthorOptions* op
                      terms[0].outputs.empty();
   if (!plain) options->losses = std::move(terms);
   return absl::OkStatus();
+}
+
+std::vector<std::string> GivenAuthorFlags(const Args& args) {
+  std::vector<std::string> given;
+  for (const Flag& flag : AuthorFlags()) {
+    if (flag.name == "schedule") continue;
+    for (const std::string& value : args.All(flag.name)) {
+      given.push_back(flag.placeholder.empty() ? absl::StrCat("--", flag.name)
+                                               : absl::StrCat("--", flag.name, "=", value));
+    }
+  }
+  return given;
 }
 
 }  // namespace
@@ -145,6 +160,32 @@ absl::Status ReadAuthorFlags(const Args& args, AuthorOptions* options) {
 absl::Status CheckAuthorFlags(const Args& args) {
   AuthorOptions ignored;
   return ReadAuthorFlags(args, &ignored);
+}
+
+void StoreAuthorFlags(const Args& args, Model* model) {
+  const std::vector<std::string> given = GivenAuthorFlags(args);
+  if (!given.empty()) model->SetMetadata(kMetaFlags, JsonStringList(given));
+}
+
+absl::Status CheckFlagsOfTrainable(const Args& args, const Model& model) {
+  std::vector<std::string> known;
+  if (const std::string text = model.Metadata(kMetaFlags); !text.empty()) {
+    auto read = ParseJsonStringList(text);
+    if (!read.ok()) {
+      return Annotate(read.status(), absl::StrCat("'", model.path(), "': metadata ", kMetaFlags));
+    }
+    known = *std::move(read);
+  }
+  std::vector<std::string> others;
+  for (const std::string& flag : GivenAuthorFlags(args)) {
+    if (std::find(known.begin(), known.end(), flag) == known.end()) others.push_back(flag);
+  }
+  if (others.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      absl::StrJoin(others, ", "), ": '", model.path(), "' is trainable already",
+      known.empty() ? "" : absl::StrCat(", made with ", absl::StrJoin(known, ", ")),
+      "; leave them out (--lr and --schedule may be changed), or begin with `onward export` of "
+      "it"));
 }
 
 std::string TwiceNote(const Model& model, const AuthorOptions& options) {

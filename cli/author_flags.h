@@ -4,10 +4,12 @@
 #ifndef ONWARD_CLI_AUTHOR_FLAGS_H_
 #define ONWARD_CLI_AUTHOR_FLAGS_H_
 
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "cli/args.h"
+#include "core/onnx_io/model.h"
 #include "training_info/author.h"
 
 namespace onward {
@@ -21,6 +23,15 @@ std::vector<Flag> AuthorFlags();
 absl::Status ReadAuthorFlags(const Args& args, AuthorOptions* options);
 // Only whether they can be read, for Command::check.
 absl::Status CheckAuthorFlags(const Args& args);
+
+// Metadata: the flags that made a file trainable, as a JSON list ["--loss=mse"]. A later command
+// with the same flags finds them again.
+inline constexpr char kMetaFlags[] = "onward.train_flags";
+void StoreAuthorFlags(const Args& args, Model* model);
+// An error that names the flags that the trainable file was not made with: they cannot be meant.
+// What changes the rate can be changed.
+absl::Status CheckFlagsOfTrainable(const Args& args, const Model& model);
+
 // A note where a loss of logits meets a model that ends in Softmax or Sigmoid; ""
 // otherwise.
 std::string TwiceNote(const Model& model, const AuthorOptions& options);

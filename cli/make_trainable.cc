@@ -25,6 +25,7 @@ absl::StatusOr<int> RunMakeTrainable(const Args& args, const Environment& enviro
   if (args.Has("head")) StoreClasses({}, &model);
   ONWARD_ASSIGN_OR_RETURN(AuthorResult result, MakeTrainable(model, options, environment));
   result.model.set_path(model.path());
+  StoreAuthorFlags(args, &result.model);
   if (const std::string note = TwiceNote(model, options); !note.empty())
     result.notes.push_back(note);
   ONWARD_RETURN_IF_ERROR(

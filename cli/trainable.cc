@@ -4,11 +4,9 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "cli/author_flags.h"
 #include "cli/open_data.h"
 #include "core/base/status.h"
-#include "trainer/report/log/jsonl.h"
 #include "trainer/run/class_labels.h"
 #include "trainer/run/judging.h"
 #include "training_info/rate.h"
@@ -54,20 +52,6 @@ void InferClassAxes(const Graph& graph, const Dataset& data, AuthorOptions* opti
   }
 }
 
-// The flags that make a model trainable, as they were given. What changes the rate can be
-// changed.
-std::vector<std::string> GivenAuthorFlags(const Args& args) {
-  std::vector<std::string> given;
-  for (const Flag& flag : AuthorFlags()) {
-    if (flag.name == "schedule") continue;
-    for (const std::string& value : args.All(flag.name)) {
-      given.push_back(flag.placeholder.empty() ? absl::StrCat("--", flag.name)
-                                               : absl::StrCat("--", flag.name, "=", value));
-    }
-  }
-  return given;
-}
-
 // A schedule counts updates, each of `accumulate` steps.
 void FillTotal(const TrainOptions& run, const Dataset& data, int64_t accumulate,
                ScheduleSpec* schedule) {
@@ -110,31 +94,8 @@ absl::StatusOr<Model> Author(const Args& args, const Dataset& data,
   notes->insert(notes->end(), result.notes.begin(), result.notes.end());
   if (std::string note = TwiceNote(model, options); !note.empty()) notes->push_back(note);
   result.model.set_path(model.path());
-  const std::vector<std::string> given = GivenAuthorFlags(args);
-  if (!given.empty()) result.model.SetMetadata(kMetaFlags, JsonStringList(given));
+  StoreAuthorFlags(args, &result.model);
   return std::move(result.model);
-}
-
-// Flags that a trainable file was not made with cannot be meant.
-absl::Status CheckFlagsOfTrainable(const Args& args, const Model& model) {
-  std::vector<std::string> known;
-  if (const std::string text = model.Metadata(kMetaFlags); !text.empty()) {
-    auto read = ParseJsonStringList(text);
-    if (!read.ok()) {
-      return Annotate(read.status(), absl::StrCat("'", model.path(), "': metadata ", kMetaFlags));
-    }
-    known = *std::move(read);
-  }
-  std::vector<std::string> others;
-  for (const std::string& flag : GivenAuthorFlags(args)) {
-    if (std::find(known.begin(), known.end(), flag) == known.end()) others.push_back(flag);
-  }
-  if (others.empty()) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      absl::StrJoin(others, ", "), ": '", model.path(), "' is trainable already",
-      known.empty() ? "" : absl::StrCat(", made with ", absl::StrJoin(known, ", ")),
-      "; leave them out (--lr and --schedule may be changed), or begin with `onward export` of "
-      "it"));
 }
 
 absl::Status ChangeRate(const Args& args, const Dataset& data, const TrainOptions& run,

@@ -17,10 +17,6 @@
 
 namespace onward {
 
-// Metadata: the flags that made a file trainable, as a JSON list ["--loss=mse"]. A run that is
-// resumed with the same command finds them again.
-inline constexpr char kMetaFlags[] = "onward.train_flags";
-
 // Makes an inference model trainable. Of a trainable one the flags may change the rate; others
 // that it was not made with are errors. One that was `made` for its data trains as it is usual
 // for its kind, where no flag says otherwise. `run` gets the batch size that the model fixes;

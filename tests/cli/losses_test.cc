@@ -120,6 +120,24 @@ TEST_P(Again, TheFlagsThatItWasMadeWithAreKnown) {
   EXPECT_THAT(other.errors, HasSubstr("made with --loss=bce:pos_weight=2"));
 }
 
+// Also where another command made it so.
+TEST_P(Again, AFileThatWasMadeTrainableKnowsItsFlags) {
+  const std::string flags = "--loss bce:pos_weight=2 --clip-norm 1 --freeze-statistics ";
+  const CommandResult made = Onward("make-trainable " + folder_ + "/m.onnx -o " + folder_ +
+                                    "/made.onnx --optimizer adamw:lr=0.05 " + flags);
+  ASSERT_EQ(made.exit_code, 0) << made.errors;
+  const CommandResult same = Train("made.onnx", flags + "--steps 3", "t.onnx");
+  EXPECT_EQ(same.exit_code, 0) << same.errors;
+  const CommandResult again = Train("made.onnx", flags + "--steps 5 --resume", "t.onnx");
+  EXPECT_EQ(again.exit_code, 0) << again.errors;
+  const CommandResult other = Train("made.onnx", "--loss mse --clip-norm 1 --steps 3", "u.onnx");
+  EXPECT_EQ(other.exit_code, 2);
+  EXPECT_THAT(other.errors, HasSubstr("--loss=mse: "));
+  EXPECT_THAT(other.errors, HasSubstr("is trainable already, made with --loss=bce:pos_weight=2, "
+                                      "--optimizer=adamw:lr=0.05, --freeze-statistics, "
+                                      "--clip-norm=1; leave them out"));
+}
+
 TEST_P(Again, TheLossIsTheOneItWasTrainedWith) {
   ASSERT_EQ(Train("m.onnx", "--loss l1 --epochs 1", "t.onnx").exit_code, 0);
   const CommandResult eval = Onward("eval " + folder_ + "/t.onnx" + data_);
