@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Files that a checker has something to say about: some run, some must be refused."""
 import numpy as np
-from onnx import helper
+from onnx import AttributeProto, TensorProto, helper
 
 from .kit import TRAINING, case, refused
 
@@ -190,6 +190,31 @@ def attribute_that_does_not_exist(c):
     """A node of the algorithm has an attribute that its operator lacks."""
     c.graph(SCALE)
     c.entry('a () => (float[2] n) { n = Add <axis = 1> (W, x) }', W='n')
+
+
+@refused('T-CHECK-8', findings=['no-name'])
+def input_without_a_name(c):
+    """An input of the algorithm has no name, so that nothing can be fed for it."""
+    c.graph(SCALE)
+    info = c.entry(ADD, W='n')
+    info.algorithm.input.append(helper.make_tensor_value_info('', 1, [2]))
+
+
+@refused('T-CHECK-8', findings=['stray-reference'])
+def reference_outside_of_a_function(c):
+    """An attribute refers to one of the call, but its node is in no function."""
+    c.graph('m (float[2] x) => (float[2] y) <float[2] W = {1, 2}> { y = Mul(x, W) }')
+    info = c.entry('a () => (float[2] n) { t = LeakyRelu(x) n = Add(W, t) }', W='n')
+    reference = info.algorithm.node[0].attribute.add(name='alpha', type=AttributeProto.FLOAT)
+    reference.ref_attr_name = 'slope'
+
+
+@refused('T-CHECK-8', findings=['unreadable-graph'])
+def element_type_that_does_not_exist(c):
+    """An initializer of the algorithm has an element type that the standard does not know: nothing can be said of the rest."""
+    c.graph(SCALE)
+    info = c.entry(ADD, W='n')
+    info.algorithm.initializer.append(TensorProto(name='K', data_type=99, dims=[1], raw_data=b'\0\0\0\0'))
 
 
 @refused('T-CHECK-8', findings=['bad-function'])
