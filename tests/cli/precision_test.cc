@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// --accumulate, --ema and --precision through the program: a run in parts is the run in one, byte
-// for byte, and averages are evaluated and exported.
+// --accumulate, --ema, --precision and more through the program: a run in parts is the run in one,
+// byte for byte, and averages are evaluated and exported.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -72,7 +72,10 @@ INSTANTIATE_TEST_SUITE_P(Flags, TrainedInParts,
                          testing::Values("--accumulate 3", "--ema 0.9", "--precision bfloat16",
                                          "--precision float16",
                                          "--precision float16 --accumulate 2 --ema 0.9 "
-                                         "--clip-norm 1 --optimizer adam"),
+                                         "--clip-norm 1 --optimizer adam",
+                                         "--lora 'w:rank=2,alpha=4,dropout=0.25'",
+                                         "--schedule onecycle:total=11 --group 'w:lr=2x' "
+                                         "--no-decay norm --clip-value 1 --optimizer radam"),
                          [](const auto& info) { return std::to_string(info.index); });
 
 class Overflowing : public TrainedInParts {

@@ -4,8 +4,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "tests/support/text_model.h"
 #include "training_info/author.h"
+#include "training_info/loss_scale.h"
 
 namespace onward {
 namespace {
@@ -150,6 +153,28 @@ TEST(Plateau, ResumesInTheMiddleOfAnAccumulation) {
   options.accumulate = 2;
   options.ema = 0.9;
   ExpectResumes(options);
+}
+
+// The scale is on its way down when the file is written: steps before and after it overflow.
+TEST(LossScaling, ResumesAmongOverflows) {
+  AuthorOptions options;
+  options.precision = DType::kFloat16;
+  options.accumulate = 2;
+  options.ema = 0.9;
+  auto made = MakeTrainable(Perceptron(), options, DefaultEnvironment());
+  ASSERT_TRUE(made.ok()) << made.status();
+  auto start = Open(Reread(made->model));
+  *start->variables().at("onward_loss_scale").data<float>() = std::ldexp(1.f, 22);
+  const Model large = start->Export().value();
+  auto through = Open(Reread(large)), first = Open(Reread(large));
+  Train(through.get(), 0, 16);
+  Train(first.get(), 0, 3);
+  EXPECT_EQ(SkippedSteps(*first), 3);
+  auto second = Open(Reread(first->Export().value()));
+  Train(second.get(), 3, 16);
+  EXPECT_GT(*SkippedSteps(*second), 3);
+  EXPECT_LT(*SkippedSteps(*second), 14);
+  EXPECT_EQ(Bytes(through->Export().value()), Bytes(second->Export().value()));
 }
 
 TEST(Groups, Resume) {
