@@ -24,6 +24,7 @@
 #include "training_info/import.h"
 #include "training_info/lower.h"
 #include "training_info/step.h"
+#include "training_info/surgery/portable.h"
 
 namespace onward {
 namespace {
@@ -54,6 +55,8 @@ absl::StatusOr<Model> PortableStep(const Model& model, const Environment& enviro
   std::vector<std::string> wanted;
   for (const NamedType& out : graph.outputs) wanted.push_back(out.name);
   Prune(&graph, wanted);
+  ONWARD_RETURN_IF_ERROR(ComputeHalvesInFloat(environment.operators(), &graph));
+  ONWARD_RETURN_IF_ERROR(CopyTrainedStatistics(&graph));
   return InferenceOnly(RebuildLike(model, graph, std::max(model.ir_version(), kWrittenIr)));
 }
 

@@ -7,13 +7,14 @@
     VENV/bin/python tests/golden/portable.py check --onward build/onward (what ./build.sh test runs where it can)
 
 For each model of the folder portable (NAME.onnx, an inference model, with its batch in NAME.txt) `onward` makes it trainable and writes
-the step as a plain model; onnxruntime runs that twice, the new state fed to the second run, and `onward step -n 2` does the same. The
+the step as a plain model; onnxruntime runs that twice or more, the new state fed to the next run, and `onward step -n 2` does the same. The
 weights have to agree to 1e-5. `write` keeps the step that was run (NAME.step.onnx) and the weights that onnxruntime gave (in NAME.txt), so
 that portable_test.cc can tell without onnxruntime whether an export is still the one that was run. Lines of NAME.txt:
 
     arguments WORDS..                 of make-trainable
+    steps N                           2 where it is not there
     feed NAME TYPE SHAPE VALUES..     a batch
-    weight NAME TYPE SHAPE VALUES..   after two steps
+    weight NAME TYPE SHAPE VALUES..   after these steps
 """
 import argparse
 import pathlib
@@ -26,7 +27,6 @@ import onnx
 import onnxruntime
 
 FOLDER = pathlib.Path(__file__).parent / "portable"
-STEPS = 2
 TOLERANCE = 1e-5
 RANDOM = np.random.default_rng(12)
 
@@ -49,7 +49,7 @@ def array_of(words):
     return np.array(numbers, dtype).reshape(shape)
 
 
-# NAME: (arguments, opset, graph as ONNX text, weights, batch)
+# NAME: (arguments, opset, graph as ONNX text, weights, batch and, where it is not 2, the number of steps)
 def models():
     sgd, adam = "--optimizer sgd:lr=0.1", "--optimizer adamw:lr=0.01"
     recurrent = {"x": real(5, 2, 3), "label": real(2, 4)}
@@ -155,28 +155,61 @@ def models():
               axes = Constant <value = int64[1] {0}> ()
               y = ReduceSum <keepdims = 0> (stacked, axes)
             }""", {"W": real(3, 3)}, {"x": real(2, 3), "n": np.array(3), "label": real(2, 3)}),
+    } | recipes()
+
+
+# What the step is made of beside optimizers. In 16 bits: the weights are multiples of 1/64, so that sums are exact where they are rounded.
+def recipes():
+    adam = "--optimizer adamw:lr=0.01"
+    text = """
+        m (float[N, 2, 6, 6] x) => (float[N, 3] y) {
+          c = Conv <pads = [1, 1, 1, 1]> (x, W)
+          b = BatchNormalization (c, S, C, M, D)
+          r = Relu (b)
+          p = MaxPool <kernel_shape = [2, 2], strides = [2, 2]> (r)
+          f = Flatten (p)
+          y = Gemm <transB = 1> (f, F, Z)
+        }"""
+    weights = {"W": real(4, 2, 3, 3), "S": 1 + real(4) / 2, "C": real(4), "M": real(4), "D": 1 + real(4) / 2, "F": real(3, 36), "Z": real(3)}
+    batch = {"x": real(4, 2, 6, 6), "label": np.array([0, 2, 1, 1])}
+    halves = """
+        m (float16[N, 4] x) => (float16[N, 3] y) {
+          h = MatMul (x, W)  t = Tanh (h)  y = Gemm (t, F, Z)
+        }"""
+    half_weights = {n: v.astype(np.float16) for n, v in {"W": real(4, 5), "F": real(5, 3), "Z": real(3)}.items()}
+    return {
+        "accumulate": (f"--loss cross_entropy {adam} --accumulate 2", 18, text, weights, batch, 5),
+        "averages": (f"--loss cross_entropy {adam} --ema 0.9", 18, text, weights, batch),
+        "bfloat16": (f"--loss cross_entropy {adam} --precision bfloat16", 18, text, weights, batch),
+        "float16": (f"--loss cross_entropy {adam} --precision float16", 18, text, weights, batch, 4),
+        "float16_all": ("--loss cross_entropy --optimizer adam:lr=0.01 --precision float16 --accumulate 2 --ema 0.9 --clip-norm 1"
+                        " --group W:lr=10x", 18, text, weights, batch, 7),
+        "float16_model": (f"--loss cross_entropy {adam} --precision float16 --ema 0.9", 18, halves, half_weights,
+                          {"x": real(6, 4).astype(np.float16), "label": np.array([0, 2, 1, 1, 0, 2])}, 4),
     }
 
 
 def write_models():
-    for name, (arguments, opset, text, weights, batch) in models().items():
+    for name, (arguments, opset, text, weights, batch, *steps) in models().items():
         model = onnx.parser.parse_model(f'<ir_version: {10 if opset > 20 else 8}, opset_import: ["" : {opset}]>' + text)
         model.graph.initializer.extend(onnx.numpy_helper.from_array(v, n) for n, v in weights.items())
         onnx.checker.check_model(model)
         onnx.save(model, FOLDER / f"{name}.onnx")
-        lines = [f"arguments {arguments}"] + [f"feed {n} {words_of(v)}" for n, v in batch.items()]
+        lines = [f"arguments {arguments}"] + [f"steps {n}" for n in steps] + [f"feed {n} {words_of(v)}" for n, v in batch.items()]
         (FOLDER / f"{name}.txt").write_text("\n".join(lines) + "\n")
 
 
 class Case:
     def __init__(self, path):
         self.model, self.text = path, path.with_suffix(".txt")
-        self.arguments, self.feeds = [], {}
+        self.arguments, self.steps, self.feeds = [], 2, {}
         self.start = {t.name: onnx.numpy_helper.to_array(t) for t in onnx.load(path).graph.initializer}
         for line in self.text.read_text().splitlines():
             words = line.split()
             if words[0] == "arguments":
                 self.arguments = words[1:]
+            if words[0] == "steps":
+                self.steps = int(words[1])
             if words[0] == "feed":
                 self.feeds[words[1]] = array_of(words[2:])
 
@@ -188,13 +221,13 @@ def call(onward, *words):
     return done.stdout
 
 
-def in_onnxruntime(step, bindings, feeds):
+def in_onnxruntime(step, bindings, feeds, steps):
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
     session = onnxruntime.InferenceSession(step, options, providers=["CPUExecutionProvider"])
     known = {i.name for i in session.get_inputs()} | {i.name for i in session.get_overridable_initializers()}
     state = {}
-    for _ in range(STEPS):
+    for _ in range(steps):
         given = {n: v for n, v in {**feeds, **state}.items() if n in known}
         new = session.run(list(bindings.values()), given)
         state = dict(zip(bindings, new))
@@ -209,9 +242,9 @@ def run(onward, case, folder):
     for name, value in case.feeds.items():
         np.save(folder / f"{name}.npy", value)
         inputs += ["--input", f"{name}={folder / name}.npy"]
-    call(onward, "step", trainable, *inputs, "-n", STEPS, "-o", stepped, "--overwrite")
+    call(onward, "step", trainable, *inputs, "-n", case.steps, "-o", stepped, "--overwrite")
     bindings = {b.key: b.value for b in onnx.load(trainable).training_info[0].update_binding}
-    theirs = in_onnxruntime(str(step), bindings, case.feeds)
+    theirs = in_onnxruntime(str(step), bindings, case.feeds, case.steps)
     after = onnx.load(stepped)
     tensors = [*after.graph.initializer, *after.training_info[0].algorithm.initializer]
     kept = {t.name: onnx.numpy_helper.to_array(t) for t in tensors}

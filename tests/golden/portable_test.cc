@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
@@ -27,8 +28,6 @@ namespace onward {
 namespace {
 
 constexpr double kTolerance = 1e-5;  // of the largest value, which counts as 1 at least
-constexpr int kSteps = 2;
-
 std::string Folder() { return GoldenFolder() + "/portable/"; }
 
 std::vector<std::string> Names() {
@@ -42,6 +41,7 @@ std::vector<std::string> Names() {
 
 struct PortableCase {
   std::string arguments;
+  int steps = 2;
   TensorMap feeds, weights;
 };
 
@@ -51,6 +51,7 @@ PortableCase CaseNamed(const std::string& name) {
   for (std::string line; std::getline(file, line);) {
     const Words words = absl::StrSplit(line, ' ', absl::SkipEmpty());
     if (words[0] == "arguments") found.arguments = line.substr(words[0].size() + 1);
+    if (words[0] == "steps") found.steps = std::atoi(words[1].c_str());
     if (words[0] == "feed") found.feeds[words[1]] = TensorIn(absl::MakeSpan(words).subspan(2));
     if (words[0] == "weight") found.weights[words[1]] = TensorIn(absl::MakeSpan(words).subspan(2));
   }
@@ -97,7 +98,7 @@ TEST_P(PortableStep, IsTheOneThatOnnxruntimeRan) {
 TEST_P(PortableStep, GivesTheWeightsThatOnnxruntimeGave) {
   auto training = TrainingModel::Create(ReadModel(trainable_).value(), DefaultEnvironment());
   ASSERT_TRUE(training.ok()) << training.status();
-  for (int i = 0; i < kSteps; ++i) {
+  for (int i = 0; i < case_.steps; ++i) {
     const auto stepped = (*training)->Step(case_.feeds, {});
     ASSERT_TRUE(stepped.ok()) << stepped.status();
   }
@@ -112,7 +113,7 @@ TEST_P(PortableStep, IsAnOrdinaryModelHere) {
   auto graph = RunnableGraph(ReadModel(step_).value(), DefaultEnvironment());
   ASSERT_TRUE(graph.ok()) << graph.status();
   TensorMap state;
-  for (int i = 0; i < kSteps; ++i) {
+  for (int i = 0; i < case_.steps; ++i) {
     // What is fed is an input, whatever the file has for it.
     Graph fed = *graph;
     for (const auto& [name, value] : state) fed.initializers.erase(name);
