@@ -23,7 +23,9 @@
 #include "tests/cuda/large_calls.h"
 #include "tests/cuda_emu/control.h"
 #include "tests/ops/cases.h"
+#include "tests/support/kernel_trial.h"
 #include "tests/support/paths.h"
+#include "tests/support/reference/array.h"
 
 namespace onward {
 namespace {
@@ -48,6 +50,20 @@ struct Call {
   std::string what;
 };
 
+// More draws of numpy's generator than it has words; on every device they are those of the CPU.
+Call NumpyDraws() {
+  constexpr int64_t kDraws = 1000;
+  KernelInputs inputs{};
+  inputs.node.op_type = "RandomUniform";
+  inputs.node.attributes.emplace("seed", Attribute(5.0f));
+  inputs.node.attributes.emplace("shape", Attribute(std::vector<int64_t>{kDraws}));
+  inputs.node.outputs = {"y"};
+  inputs.outputs = {{DType::kFloat, Shape{kDraws}, nullptr, nullptr}};
+  KernelTrial trial(DefaultEnvironment().cpu().kernels().Find("RandomUniform", "")->front(), inputs,
+                    Placings()[0]);
+  return {inputs, {reference::FromTensor(trial.Run().value()[0])}, "RandomUniform"};
+}
+
 // Rows of every family in float, their gradients, and what is larger.
 const std::vector<Call>& Calls() {
   static const auto* const calls = [] {
@@ -71,6 +87,7 @@ const std::vector<Call>& Calls() {
         CheckGradient(c, DType::kFloat, add);
       }
     }
+    all->push_back(NumpyDraws());
     // More than one tile of attention.
     for (const OpCase& c : LargeFunctionCases()) CheckRow(c, DType::kFloat, DType::kInt64, add);
     for (const LargeCall& c : LargeCalls()) CheckLarge(c, DType::kFloat, add);
@@ -133,7 +150,7 @@ std::set<std::string> BarriersOfTheSources() {
     std::ifstream in(entry.path());
     std::string text;
     for (int line = 1; std::getline(in, text); ++line) {
-      if (absl::StrContains(text, "__syncthreads()")) lines.insert(absl::StrCat(file, ":", line));
+      if (absl::StrContains(text, "__syncthreads();")) lines.insert(absl::StrCat(file, ":", line));
     }
   }
   return lines;
