@@ -62,10 +62,10 @@ class Loop {
     result_.seconds = SteadySeconds() - started_;
     result_.samples_per_second =
         result_.seconds > 0 ? static_cast<double>(examples_) / result_.seconds : 0;
-    result_.peak_bytes = PeakBytes();
     result_.operators = details_.Operators();
     result_.interrupted = status.code() == absl::StatusCode::kCancelled;
     status = End(status);
+    result_.peak_bytes = PeakBytes();
     status.Update(listener_->OnEnd({result_, status}));
     if (!status.ok() && !result_.interrupted) return status;
     return result_;
