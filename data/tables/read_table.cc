@@ -92,7 +92,8 @@ absl::Status Encode(const ChosenTable& chosen, const RowEncoder& encoder, bool f
 }
 
 // One cell as a model takes it that prepares it itself.
-absl::Status PutRaw(const ColumnPreparation& column, const Cell& cell, int64_t at, Tensor* out) {
+absl::Status PutRaw(const ColumnPreparation& column, DateOrder order, const Cell& cell, int64_t at,
+                    Tensor* out) {
   const bool missing = IsMissing(cell.text);
   if (column.kind == ColumnKind::kText) {
     out->data<std::string>()[at] = missing ? "" : std::string(cell.text);
@@ -101,8 +102,8 @@ absl::Status PutRaw(const ColumnPreparation& column, const Cell& cell, int64_t a
     if (!v && !missing) return absl::InvalidArgumentError("is not a number");
     out->data<float>()[at] = v ? static_cast<float>(*v) : std::numeric_limits<float>::quiet_NaN();
   } else {
-    const std::optional<int64_t> seconds = ParseDate(cell.text);
-    if (!seconds && !missing) return absl::InvalidArgumentError("is no date such as 2024-02-29");
+    const std::optional<int64_t> seconds = ParseDate(cell.text, order);
+    if (!seconds && !missing) return absl::InvalidArgumentError(WhyNoDate(cell.text, order));
     out->data<int64_t>()[at] = seconds.value_or(kNoDate);
   }
   return absl::OkStatus();
@@ -155,7 +156,7 @@ absl::Status ReadRaw(const ChosenTable& chosen, const TablePreparation& p, Loade
       const size_t place = chosen.columns.inputs[i];
       Tensor& tensor = raw.tensors[raw.targets[i].array];
       const int64_t at = position * tensor.shape()[1] + raw.targets[i].column;
-      const absl::Status put = PutRaw(p.columns[i], row.cells[place], at, &tensor);
+      const absl::Status put = PutRaw(p.columns[i], p.dates, row.cells[place], at, &tensor);
       if (!put.ok()) {
         findings.Add(At(table, number, row.line, place,
                         absl::StrCat("'", row.cells[place].text, "' ", put.message())));
@@ -261,6 +262,9 @@ absl::StatusOr<LoadedData> ReadTable(const std::string& path, TableFile file,
   data.source = path;
   data.rows_chosen = true;
   const bool classes = task == LabelTask::kClasses;
+  if (known && options.table.dates != DateOrder::kUnknown) {
+    preparation.table->dates = options.table.dates;
+  }
   if (classes) ONWARD_RETURN_IF_ERROR(AddTableLabels(chosen, labels, task, {}, &data));
   if (!known) {
     if (!at_once) {
