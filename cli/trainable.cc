@@ -9,6 +9,7 @@
 #include "cli/open_data.h"
 #include "core/base/status.h"
 #include "trainer/report/log/jsonl.h"
+#include "trainer/run/balance.h"
 #include "trainer/run/class_labels.h"
 #include "trainer/run/judging.h"
 #include "training_info/rate.h"
@@ -54,6 +55,13 @@ void InferClassAxes(const Graph& graph, const Dataset& data, AuthorOptions* opti
   }
 }
 
+// Whether the loss is to weigh classes, which makes it part of the file. Not every command that
+// makes models trainable knows the flag.
+bool WeighsClasses(const Args& args) {
+  const auto given = args.Given().find("balance");
+  return given != args.Given().end() && given->second.back() == "weights";
+}
+
 // The flags that make a model trainable, as they were given. What changes the rate can be
 // changed.
 std::vector<std::string> GivenAuthorFlags(const Args& args) {
@@ -65,6 +73,7 @@ std::vector<std::string> GivenAuthorFlags(const Args& args) {
                                                : absl::StrCat("--", flag.name, "=", value));
     }
   }
+  if (WeighsClasses(args)) given.emplace_back("--balance=weights");
   return given;
 }
 
@@ -76,10 +85,11 @@ void FillTotal(const TrainOptions& run, const Dataset& data, int64_t accumulate,
   schedule->options["total"] = static_cast<double>(updates);
 }
 
-absl::StatusOr<Model> Author(const Args& args, const Dataset& data,
+absl::StatusOr<Model> Author(const Args& args, const std::shared_ptr<const Dataset>& labelled,
                              const std::optional<MadeTraining>& made, Model model,
                              const Environment& environment, TrainOptions* run,
                              std::vector<std::string>* notes) {
+  const Dataset& data = *labelled;
   AuthorOptions options;
   ONWARD_ASSIGN_OR_RETURN(Graph graph, InferenceGraph(model));
   if (graph.outputs.empty())
@@ -98,6 +108,10 @@ absl::StatusOr<Model> Author(const Args& args, const Dataset& data,
         args.Double("lr");
   }
   InferClassAxes(graph, data, &options, notes);
+  if (WeighsClasses(args)) {
+    ONWARD_ASSIGN_OR_RETURN(const std::vector<std::string> classes, StoredClasses(model));
+    ONWARD_RETURN_IF_ERROR(WeighClasses(graph, classes, labelled, &options));
+  }
   options.seed = run->seed;
   const int64_t fixed = FixedBatch(graph);
   options.free_batch = fixed > 0 && fixed != run->batch;
@@ -182,15 +196,17 @@ absl::Status FitBatch(const Args& args, const Model& model, TrainOptions* run,
 
 }  // namespace
 
-absl::StatusOr<Model> TrainableModel(const Args& args, const Dataset& data,
+absl::StatusOr<Model> TrainableModel(const Args& args,
+                                     const std::shared_ptr<const Dataset>& labelled,
                                      const std::optional<MadeTraining>& made, Model model,
                                      const Environment& environment, TrainOptions* run,
                                      std::vector<std::string>* notes) {
   if (model.training_damaged()) return model;
+  const Dataset& data = *labelled;
   const bool drops_last = run->drop_last;
   if (!model.has_training()) {
-    ONWARD_ASSIGN_OR_RETURN(model,
-                            Author(args, data, made, std::move(model), environment, run, notes));
+    ONWARD_ASSIGN_OR_RETURN(
+        model, Author(args, labelled, made, std::move(model), environment, run, notes));
   } else {
     ONWARD_RETURN_IF_ERROR(CheckFlagsOfTrainable(args, model));
     ONWARD_RETURN_IF_ERROR(FitBatch(args, model, run, notes));

@@ -29,7 +29,8 @@ constexpr OptionHelp kEverywhere[] = {
     {"task", "task=regression", "how to read labels: classes or regression"},
     {"split", "split=0.8", "this share (of each class) for --data, the rest for --eval"},
     {"split_seed", "split_seed=1", "another choice of that share"},
-    {"part", "part=rest", "train or rest: the part of split= that is meant"},
+    {"fold", "fold=1/5", "all but the first of 5 parts (of each class), that one for --eval"},
+    {"part", "part=rest", "train or rest: the part of split= or fold= that is meant"},
     {"balance", "balance=1", "training takes all classes equally often"},
 };
 
@@ -58,9 +59,9 @@ constexpr OptionHelp kTables[] = {
     {"max_categories", "max_categories=100", "names of a column; rarer ones are 'other'"},
     {"rare", "rare=5", "names seen less often are 'other', and so are unknown ones"},
     {"header", "header=0", "whether the first row of a csv file has names (found out)"},
-};
     {"dates", "dates=dmy", "dmy or mdy: how 1/2/2024 is meant (found out where the file tells)"},
     {"decimal", "decimal=comma", "comma or point, between other separators (found out; csv)"},
+};
 
 constexpr OptionHelp kTexts[] = {
     {"tokens", "tokens=chars", "bytes (the default), chars or wordpiece"},

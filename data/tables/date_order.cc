@@ -9,10 +9,10 @@ namespace {
 
 absl::Status Disagree(const Table& table, const std::vector<size_t>& by_day,
                       const std::vector<size_t>& by_month) {
-  return absl::InvalidArgumentError(absl::StrCat(
-      table.path(), ": ", table.ColumnName(by_day[0]), " has the day first and ",
-      table.ColumnName(by_month[0]), " the month; leave one out with drop=",
-      table.ShortName(by_month[0]), ", or read it as text with text_columns="));
+  return absl::InvalidArgumentError(
+      absl::StrCat(table.path(), ": ", table.ColumnName(by_day[0]), " has the day first and ",
+                   table.ColumnName(by_month[0]), " the month; leave one out with drop=",
+                   table.ShortName(by_month[0]), ", or read it as text with text_columns="));
 }
 
 absl::Status NothingTells(const Table& table, const std::vector<std::string>& open) {

@@ -22,10 +22,10 @@ class DecimalEvidence {
   absl::StatusOr<bool> Commas(bool known) const;
 
  private:
-  int64_t commas_ = 0;    // that can be nothing but decimal
-  int64_t points_ = 0;    // likewise
-  int64_t groups_ = 0;    // of thousands, with commas: "1,234,567"
-  std::string open_;      // the first that could be either
+  int64_t commas_ = 0;  // that can be nothing but decimal
+  int64_t points_ = 0;  // likewise
+  int64_t groups_ = 0;  // of thousands, with commas: "1,234,567"
+  std::string open_;    // the first that could be either
   int64_t open_line_ = 0;
 };
 

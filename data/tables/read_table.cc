@@ -169,19 +169,26 @@ absl::Status ReadRaw(const ChosenTable& chosen, const TablePreparation& p, Loade
   return absl::OkStatus();
 }
 
-// What the preparation is found out from: with split= the part for training alone.
+// What the preparation is found out from: with split= or fold= the part for training alone.
 absl::StatusOr<RowFilter> FittingRows(const ChosenTable& chosen, const LoadedData& labelled,
                                       const DataOptions& options) {
   Tensor labels;
   if (!labelled.arrays.empty() && labelled.classes > 0) {
     ONWARD_ASSIGN_OR_RETURN(labels, ReadRows(labelled.arrays[0].rows));
   }
-  ONWARD_ASSIGN_OR_RETURN(const SplitIndices parts,
-                          SplitExamples(chosen.size(), labels, *options.share, options.split_seed,
-                                        chosen.table->path()));
+  ONWARD_ASSIGN_OR_RETURN(
+      const SplitIndices parts,
+      SplitExamples(chosen.size(), labels, options.parts, chosen.table->path()));
   std::vector<bool> counts(static_cast<size_t>(chosen.table->rows()), false);
   for (int64_t i : parts.train) counts[chosen.rows[i]] = true;
   return RowFilter([counts = std::move(counts)](int64_t row) { return counts[row]; });
+}
+
+// A name that only the other part has would end a run in one of its folds, however rare it is:
+// where nothing else is said, names count from the second time on.
+DataOptions ForFold(DataOptions options, const DataContext& context) {
+  if (options.parts.fold && context.made_for_data && !options.table.rare) options.table.rare = 2;
+  return options;
 }
 
 }  // namespace
@@ -247,7 +254,7 @@ absl::StatusOr<LoadedData> ReadTable(const std::string& path, TableFile file,
   ONWARD_ASSIGN_OR_RETURN(ChosenTable chosen, ChooseTable(path, file, options, context));
   const bool known = context.preparation != nullptr && context.preparation->table.has_value();
   // One look at all rows tells all, unless only some of them count for the inputs.
-  const bool at_once = !known && !options.share;
+  const bool at_once = !known && !options.parts.any();
   TableColumns looked_at = chosen.columns;
   if (!at_once) looked_at.inputs.clear();
   ONWARD_ASSIGN_OR_RETURN(TableSummary summary,
@@ -255,6 +262,9 @@ absl::StatusOr<LoadedData> ReadTable(const std::string& path, TableFile file,
   const LabelSummary labels = summary.label;
   Preparation preparation;
   if (known) preparation = *context.preparation;
+  if (known && options.table.dates != DateOrder::kUnknown) {
+    preparation.table->dates = options.table.dates;
+  }
   if (context.labels_optional && labels.missing() > 0) chosen.columns.label.reset();
   ONWARD_ASSIGN_OR_RETURN(const LabelTask task, TaskOf(chosen, labels, options.task,
                                                        known ? &*preparation.table : nullptr));
@@ -262,9 +272,6 @@ absl::StatusOr<LoadedData> ReadTable(const std::string& path, TableFile file,
   data.source = path;
   data.rows_chosen = true;
   const bool classes = task == LabelTask::kClasses;
-  if (known && options.table.dates != DateOrder::kUnknown) {
-    preparation.table->dates = options.table.dates;
-  }
   if (classes) ONWARD_RETURN_IF_ERROR(AddTableLabels(chosen, labels, task, {}, &data));
   if (!known) {
     if (!at_once) {
@@ -272,8 +279,9 @@ absl::StatusOr<LoadedData> ReadTable(const std::string& path, TableFile file,
       ONWARD_ASSIGN_OR_RETURN(summary,
                               Summarise(*chosen.table, chosen.columns, options.table, rows));
     }
-    ONWARD_ASSIGN_OR_RETURN(FittedTable fitted, FitTable(*chosen.table, chosen.columns, summary,
-                                                         options, context.made_for_data));
+    ONWARD_ASSIGN_OR_RETURN(FittedTable fitted,
+                            FitTable(*chosen.table, chosen.columns, summary,
+                                     ForFold(options, context), context.made_for_data));
     preparation.table = std::move(fitted.preparation);
     preparation.table->task = task;
     chosen.columns.inputs = std::move(fitted.places);

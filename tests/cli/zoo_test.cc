@@ -72,7 +72,8 @@ TEST_F(Zoo, EveryRecipeIsReady) {
   ASSERT_NO_FATAL_FAILURE(Get(""));
   for (const std::string& name : names) {
     if (!HasFashion() && absl::StrContains(FileBytes(File(name)), "\"fashion\"")) {
-      std::cerr << "left out: " << name << " (Fashion-MNIST is absent: Debian's dataset-fashion-mnist)\n";
+      std::cerr << "left out: " << name
+                << " (Fashion-MNIST is absent: Debian's dataset-fashion-mnist)\n";
       continue;
     }
     const CommandResult r = Recipe(name, "--dry-run");

@@ -132,7 +132,8 @@ TEST_F(SpelledTest, ThousandsAreLeftAlone) {
   EXPECT_THAT(ErrorOf(Csv("a;y\n1,234;0\n5;1\n", "")),
               AllOf(HasSubstr("line 2: the comma of 1,234 may be"), HasSubstr("decimal=comma")));
   // Other numbers tell that commas are no decimal ones: what has them is text, as before.
-  for (const char* text : {"a;b;y\n1,234;0.5;0\n5,678;1.5;1\n", "a;b;y\n1,234,567;5;0\n1,234;6;1\n"}) {
+  for (const char* text :
+       {"a;b;y\n1,234;0.5;0\n5,678;1.5;1\n", "a;b;y\n1,234,567;5;0\n1,234;6;1\n"}) {
     EXPECT_THAT(Open(Csv(text, ""))->notes()[0], HasSubstr("one-hot: a (2)")) << text;
   }
   // Where commas are decimal, points separate thousands: a mistake among numbers.
