@@ -62,7 +62,8 @@ TEST_P(Boosting, IsNotFarAhead) {
 INSTANTIATE_TEST_SUITE_P(Tables, Boosting, ::testing::ValuesIn(BoostedTables()),
                          [](const auto& info) {
                            std::string name = absl::StrCat(info.index, "_", info.param.label);
-                           for (char& c : name) c = std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
+                           for (char& c : name)
+                             c = std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
                            return name;
                          });
 

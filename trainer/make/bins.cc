@@ -10,8 +10,8 @@
 namespace onward {
 namespace {
 
-constexpr int64_t kMostBins = 16;      // of a number
-constexpr int64_t kFewestInBin = 16;   // examples
+constexpr int64_t kMostBins = 16;     // of a number
+constexpr int64_t kFewestInBin = 16;  // examples
 constexpr int64_t kMostBinsOfAll = 4096;
 constexpr int64_t kMostLookedAt = 20000;  // examples
 
@@ -105,8 +105,8 @@ Expr Binned(const Expr& x, const NumberBins& bins, GraphBuilder* b) {
   };
   const auto number = [&](float value) { return b->Constant(Tensor::Scalar<float>(value)); };
   const Expr picked = Gather(x, b->Ints(bins.column), 1);
-  const Expr through = b->Op("Clip", {(picked - row(bins.low)) / row(bins.width), number(0),
-                                      number(1)});
+  const Expr through =
+      b->Op("Clip", {(picked - row(bins.low)) / row(bins.width), number(0), number(1)});
   return (through - row(bins.mean)) / row(bins.deviation);
 }
 
