@@ -124,6 +124,9 @@ class ArgsParser {
       values.push_back("true");
       return absl::OkStatus();
     }
+    if (!attached.has_value() && !flag.implied.empty() && !ChoiceFollows(flag)) {
+      attached = flag.implied;
+    }
     if (!attached.has_value()) {
       if (next_ == words_.size() || LooksLikeFlag(words_[next_])) {
         return absl::InvalidArgumentError(
@@ -134,6 +137,11 @@ class ArgsParser {
     ONWARD_RETURN_IF_ERROR(CheckValue(flag, *attached));
     values.push_back(*std::move(attached));
     return absl::OkStatus();
+  }
+
+  bool ChoiceFollows(const Flag& flag) const {
+    return next_ < words_.size() &&
+           std::count(flag.choices.begin(), flag.choices.end(), words_[next_]) > 0;
   }
 
   // Flags and the argument that a file gives; `plain` is the argument then.
@@ -172,8 +180,11 @@ class ArgsParser {
     for (const Flag& flag : command_.flags) {
       names.push_back(flag.name);
       if (flag.name != from.name) continue;
+      const std::string word = from.values.size() == 1 ? from.values[0] : "";
+      if (!flag.implied.empty() && (word == "true" || word == "false")) {
+        return word == "true" ? Take(flag, flag.name, flag.implied) : absl::OkStatus();
+      }
       if (IsSwitch(flag)) {
-        const std::string word = from.values.size() == 1 ? from.values[0] : "";
         if (word != "true" && word != "false") {
           return absl::InvalidArgumentError(absl::StrCat(flag.name, " is true or false"));
         }

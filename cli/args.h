@@ -53,6 +53,7 @@ struct Flag {
   std::string otherwise;               // default, also shown in --help
   std::optional<NumberOption> number;  // the value is a number in this range
   std::vector<std::string> choices;    // the value is one of these
+  std::string implied;                 // of the choices, where the flag stands alone
   FlagNames names = FlagNames::kNoFile;
 
   static Flag Switch(std::string name, std::string help);
@@ -83,6 +84,10 @@ struct Flag {
   }
   Flag Repeated() && {
     repeated = true;
+    return std::move(*this);
+  }
+  Flag Implied(std::string value) && {
+    implied = std::move(value);
     return std::move(*this);
   }
   Flag Default(std::string value) && {

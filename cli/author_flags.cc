@@ -36,10 +36,16 @@ std::vector<std::string> GivenAuthorFlags(const Args& args) {
                                                : absl::StrCat("--", flag.name, "=", value));
     }
   }
+  if (WeighsClasses(args)) given.emplace_back("--balance=weights");
   return given;
 }
 
 }  // namespace
+
+bool WeighsClasses(const Args& args) {
+  const auto given = args.Given().find("balance");
+  return given != args.Given().end() && given->second.back() == "weights";
+}
 
 std::vector<Flag> ChoiceFlags() {
   return {

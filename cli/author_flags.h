@@ -24,6 +24,10 @@ absl::Status ReadAuthorFlags(const Args& args, AuthorOptions* options);
 // Only whether they can be read, for Command::check.
 absl::Status CheckAuthorFlags(const Args& args);
 
+// Whether the loss is to weigh classes, which makes it part of the file. Not every command that
+// makes models trainable knows the flag.
+bool WeighsClasses(const Args& args);
+
 // Metadata: the flags that made a file trainable, as a JSON list ["--loss=mse"]. A later command
 // with the same flags finds them again.
 inline constexpr char kMetaFlags[] = "onward.train_flags";

@@ -37,7 +37,8 @@ std::string ZshText(absl::string_view text) {
 std::string ZshValue(const Flag& flag) {
   if (flag.placeholder.empty() && flag.choices.empty()) return "";
   if (!flag.choices.empty()) {
-    return absl::StrCat(":", flag.name, ":(", absl::StrJoin(flag.choices, " "), ")");
+    return absl::StrCat(flag.implied.empty() ? ":" : "::", flag.name, ":(",
+                        absl::StrJoin(flag.choices, " "), ")");
   }
   const bool file = flag.names != FlagNames::kNoFile;
   return absl::StrCat(":", ZshText(flag.placeholder), ":", file ? "_files" : "");

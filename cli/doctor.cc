@@ -35,8 +35,8 @@ absl::StatusOr<DoctorReport> Examine(const Args& args, const Environment& enviro
   options.steps = args.Int("steps");
   options.initialize = args.Has("initialize");
   std::vector<std::string> notes;
-  auto trainable = TrainableModel(args, *data, std::nullopt, std::move(model), environment,
-                                  &options.run, &notes);
+  auto trainable =
+      TrainableModel(args, data, std::nullopt, std::move(model), environment, &options.run, &notes);
   if (!trainable.ok()) {
     const std::string why(trainable.status().message());
     if (!absl::StrContains(why, kNothingToTrain)) return trainable.status();

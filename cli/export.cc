@@ -62,9 +62,21 @@ absl::StatusOr<Model> PortableStep(const Model& model, const Environment& enviro
 
 void Note(const std::string& text) { std::cerr << "note: " << text << "\n"; }
 
+// Nothing of an original's bytes tells which columns and names its numbers stand for: those of a
+// table or a text go along.
+absl::Status KeepTable(const Model& trained, Model* out) {
+  ONWARD_ASSIGN_OR_RETURN(const Preparation preparation, StoredPreparation(trained));
+  if (!preparation.table && !preparation.text) return absl::OkStatus();
+  StorePreparation(preparation, out);
+  ONWARD_ASSIGN_OR_RETURN(const std::vector<std::string> classes, StoredClasses(trained));
+  StoreClasses(classes, out);
+  return absl::OkStatus();
+}
+
 absl::StatusOr<Model> Like(const Args& args, const Model& model, const Environment& environment) {
   ONWARD_ASSIGN_OR_RETURN(Model original, ReadModel(args.String("like")));
   ONWARD_ASSIGN_OR_RETURN(Model out, ExportLike(model, original, environment));
+  ONWARD_RETURN_IF_ERROR(KeepTable(model, &out));
   Model as_inference = out;
   ONWARD_ASSIGN_OR_RETURN(const ModeChange change, ToInferenceMode(&as_inference));
   if (change.any()) {

@@ -64,7 +64,9 @@ std::string SpelledFlag(const Flag& flag) {
   std::string text = flag.short_name == 0
                          ? absl::StrCat("--", flag.name)
                          : absl::StrCat("-", std::string(1, flag.short_name), ", --", flag.name);
-  if (!flag.placeholder.empty()) absl::StrAppend(&text, " ", flag.placeholder);
+  if (flag.placeholder.empty()) return text;
+  const bool optional = !flag.implied.empty();
+  absl::StrAppend(&text, optional ? " [" : " ", flag.placeholder, optional ? "]" : "");
   return text;
 }
 
@@ -76,6 +78,7 @@ std::string ExplainedFlag(const Flag& flag) {
                         : absl::StrCat("required without --", absl::StrJoin(flag.unless, ", --")));
   }
   if (flag.repeated) notes.push_back("may be repeated");
+  if (!flag.implied.empty()) notes.push_back(absl::StrCat("alone: ", flag.implied));
   if (!flag.otherwise.empty()) notes.push_back(absl::StrCat("default ", flag.otherwise));
   if (notes.empty()) return flag.help;
   const size_t line = std::min(flag.help.find('\n'), flag.help.size());

@@ -16,11 +16,11 @@ absl::StatusOr<std::shared_ptr<const Dataset>> Open(const std::string& spec, Spl
   return std::shared_ptr<const Dataset>(std::move(data));
 }
 
-absl::Status OpenMade(const Args& args, const MadeSpec& spec, const Environment& environment,
-                      TrainingInputs* inputs) {
-  ONWARD_ASSIGN_OR_RETURN(MadeModel made,
-                          MakeModelFor(spec, args.String("data"),
-                                       static_cast<uint64_t>(args.Int("seed")), environment));
+absl::Status OpenMade(const Args& args, const MadeSpec& spec, const std::string& data,
+                      const Environment& environment, TrainingInputs* inputs) {
+  ONWARD_ASSIGN_OR_RETURN(
+      MadeModel made,
+      MakeModelFor(spec, data, static_cast<uint64_t>(args.Int("seed")), environment));
   inputs->model = std::move(made.model);
   inputs->data = std::move(made.data);
   const auto given = [&](const char* flag) {
@@ -57,7 +57,14 @@ absl::StatusOr<MadeModel> MakeModelFor(const MadeSpec& spec, const std::string& 
   return made;
 }
 
-absl::StatusOr<TrainingInputs> OpenForTraining(const Args& args, const Environment& environment) {
+TrainingSpecs SpecsOf(const Args& args) {
+  TrainingSpecs specs{args.String("data"), args.String("eval")};
+  if (specs.eval.empty() && IsSplitSpec(specs.data)) specs.eval = specs.data;
+  return specs;
+}
+
+absl::StatusOr<TrainingInputs> OpenForTraining(const Args& args, const TrainingSpecs& specs,
+                                               const Environment& environment) {
   TrainingInputs inputs;
   const std::string file = args.Has("resume") ? args.String("output") : args.Argument("MODEL");
   std::optional<MadeSpec> made;
@@ -67,20 +74,20 @@ absl::StatusOr<TrainingInputs> OpenForTraining(const Args& args, const Environme
   }
   Preparation preparation;
   if (made) {
-    ONWARD_RETURN_IF_ERROR(OpenMade(args, *made, environment, &inputs));
+    ONWARD_RETURN_IF_ERROR(OpenMade(args, *made, specs.data, environment, &inputs));
   } else {
     ONWARD_ASSIGN_OR_RETURN(inputs.model, ReadModel(file));
     ONWARD_ASSIGN_OR_RETURN(preparation, StoredPreparation(inputs.model));
-    ONWARD_ASSIGN_OR_RETURN(
-        inputs.data, Open(args.String("data"), Split::kTrain, {.preparation = &preparation}));
+    ONWARD_ASSIGN_OR_RETURN(inputs.data,
+                            Open(specs.data, Split::kTrain, {.preparation = &preparation}));
   }
   if (inputs.data->preparation() != nullptr) {
     preparation = *inputs.data->preparation();
     StorePreparation(preparation, &inputs.model);
   }
-  if (args.Has("eval") || IsSplitSpec(args.String("data"))) {
-    ONWARD_ASSIGN_OR_RETURN(inputs.eval, Open(args.String(args.Has("eval") ? "eval" : "data"),
-                                              Split::kTest, {.preparation = &preparation}));
+  if (!specs.eval.empty()) {
+    ONWARD_ASSIGN_OR_RETURN(inputs.eval,
+                            Open(specs.eval, Split::kTest, {.preparation = &preparation}));
   }
   return inputs;
 }

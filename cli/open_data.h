@@ -39,10 +39,18 @@ struct TrainingInputs {
   std::optional<MadeTraining> made;           // the model was made for the data
 };
 
-// MODEL (or OUT, where --resume goes on), --data and --eval. A model that does not know how its
+// What a run trains on and what it is evaluated on; "": on nothing.
+struct TrainingSpecs {
+  std::string data, eval;
+};
+// --data and --eval, or the part that --data leaves.
+TrainingSpecs SpecsOf(const Args& args);
+
+// MODEL (or OUT, where --resume goes on) and its data. A model that does not know how its
 // data is prepared takes it from --data, and one is made for the data where MODEL is the word
 // for one (trainer/make).
-absl::StatusOr<TrainingInputs> OpenForTraining(const Args& args, const Environment& environment);
+absl::StatusOr<TrainingInputs> OpenForTraining(const Args& args, const TrainingSpecs& specs,
+                                               const Environment& environment);
 
 // Optimizer and schedule of a model that was made for the data, where no flag says otherwise.
 absl::Status UseUsualTraining(const Args& args, const MadeTraining& made, AuthorOptions* options);

@@ -1,29 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 // onward train.
-#include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <iostream>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "cli/author_flags.h"
+#include "cli/begin_training.h"
 #include "cli/commands.h"
 #include "cli/compute_flags.h"
-#include "cli/open_data.h"
+#include "cli/folds.h"
 #include "cli/rates.h"
 #include "cli/run_file.h"
-#include "cli/shell_line.h"
 #include "cli/train_flags.h"
-#include "cli/trainable.h"
 #include "core/base/atomic_file.h"
 #include "core/base/status.h"
 #include "trainer/report/listeners.h"
 #include "trainer/report/log/jsonl.h"
 #include "trainer/report/numbers/part_figures.h"
 #include "trainer/report/terminal/statement.h"
-#include "trainer/run/fingerprint.h"
 #include "trainer/run/loop.h"
 
 namespace onward {
@@ -88,21 +84,6 @@ void AddListeners(const Args& args, Listeners* listeners) {
   if (!tensorboard.empty()) listeners->Add(TensorBoardListener(tensorboard));
 }
 
-// A resumed run belongs to the model it began with; OUT itself is none to compare with. What to
-// warn of; "": nothing.
-std::string OtherModel(const Args& args, const Model& output) {
-  const std::string stored = output.Metadata(kMetaModelPrint), model = args.Argument("MODEL");
-  std::error_code error;
-  if (stored.empty() || std::filesystem::equivalent(model, args.String("output"), error)) {
-    return "";
-  }
-  const auto read = ReadModel(model);
-  const auto print = read.ok() ? ModelFingerprint(*read) : read.status();
-  if (!print.ok() || *print == stored) return "";
-  return absl::StrCat("'", model, "' is not the model that '", args.String("output"),
-                      "' began with; the run goes on from '", args.String("output"), "'");
-}
-
 void PrintFacts(const Args& args, const RunFacts& facts) {
   if (args.Has("json")) {
     std::cout << FactsJson(facts) << "\n";
@@ -121,54 +102,53 @@ absl::Status SaveConfig(const Args& args) {
       path, RunFileText(args, {"save-config", "resume", "overwrite", "dry-run", "find-lr"}));
 }
 
+// Flags that say where a run is written to, which a dry one is not.
+void NoteWhatIsNotWritten(const Args& args, RunFacts* facts) {
+  std::vector<std::string> given;
+  for (const char* flag : {"report", "log", "tensorboard"}) {
+    if (args.Has(flag)) given.push_back(absl::StrCat("--", flag));
+  }
+  if (given.empty()) return;
+  facts->notes.push_back(absl::StrCat("not written in a dry run: ", absl::StrJoin(given, ", ")));
+}
+
+absl::Status Ask(const Args& args, BegunTraining* begun) {
+  if (args.Has("dry-run")) {
+    ONWARD_ASSIGN_OR_RETURN(
+        RunFacts facts, DryRun(begun->training.get(), begun->data, begun->eval, begun->options));
+    NoteWhatIsNotWritten(args, &facts);
+    PrintFacts(args, facts);
+    return absl::OkStatus();
+  }
+  ONWARD_ASSIGN_OR_RETURN(const RateSearch search, FindRate(begun->training.get(), begun->data,
+                                                            begun->options, &Interrupted()));
+  return ShowRates(args, search);
+}
+
 absl::StatusOr<int> RunTrain(const Args& args, const Environment& environment) {
   WatchInterrupts();
   OutliveReaders();
   ONWARD_RETURN_IF_ERROR(SaveConfig(args));
-  const bool resume = args.Has("resume"), quiet = args.Has("quiet");
-  ONWARD_ASSIGN_OR_RETURN(TrainingInputs inputs, OpenForTraining(args, environment));
-  auto [model, data, eval, made] = std::move(inputs);
-  ONWARD_ASSIGN_OR_RETURN(TrainOptions options, ReadTrainOptions(args, model));
-  if (made) {
-    options.epochs = made->epochs;
-    options.batch = made->batch;
+  if (args.Has("folds")) {
+    ONWARD_ASSIGN_OR_RETURN(const bool done, CrossValidate(args, environment));
+    if (!done) return 1;
+    if (!args.Has("output")) return 0;
   }
-  const std::string other = resume ? OtherModel(args, model) : "";
-  std::vector<std::string> notes;
-  ONWARD_ASSIGN_OR_RETURN(
-      model, TrainableModel(args, *data, made, std::move(model), environment, &options, &notes));
-  if (!other.empty()) options.told.push_back({other, true});
-  for (std::string& note : notes) options.told.push_back({std::move(note)});
-  for (const ReportNote& told : options.told) {
-    if (!quiet) std::cerr << NoteLine(told) << "\n";
-  }
-  if (args.Has("find-lr")) ONWARD_RETURN_IF_ERROR(PrepareForSearch(environment, &model));
-  ONWARD_ASSIGN_OR_RETURN(std::unique_ptr<TrainingModel> training,
-                          TrainingModel::Create(std::move(model), environment));
-  if (!resume) training->set_random({options.seed, 0});
-  if (args.Has("initialize")) ONWARD_RETURN_IF_ERROR(training->Initialize());
-  options.command = ShellLine("train", args);
-  if (args.Has("dry-run")) {
-    ONWARD_ASSIGN_OR_RETURN(const RunFacts facts, DryRun(training.get(), data, eval, options));
-    PrintFacts(args, facts);
-    return 0;
-  }
-  if (args.Has("find-lr")) {
-    ONWARD_ASSIGN_OR_RETURN(const RateSearch search,
-                            FindRate(training.get(), data, options, &Interrupted()));
-    ONWARD_RETURN_IF_ERROR(ShowRates(args, search));
+  ONWARD_ASSIGN_OR_RETURN(BegunTraining begun, BeginTraining(args, SpecsOf(args), environment));
+  if (OnlyAsks(args)) {
+    ONWARD_RETURN_IF_ERROR(Ask(args, &begun));
     return 0;
   }
   Listeners listeners;
   AddListeners(args, &listeners);
-  ONWARD_ASSIGN_OR_RETURN(TrainResult result,
-                          Train(training.get(), data, eval, options, &listeners, &Interrupted()));
+  ONWARD_ASSIGN_OR_RETURN(TrainResult result, Train(begun.training.get(), begun.data, begun.eval,
+                                                    begun.options, &listeners, &Interrupted()));
   if (result.interrupted && !result.saved) {
     std::cerr << "stopped before the first step was done; nothing is written\n";
     return 1;
   }
   PrintResult(args, result);
-  SayHowItEnded(args, made, result);
+  SayHowItEnded(args, begun.made, result);
   return result.interrupted ? 1 : 0;
 }
 

@@ -12,6 +12,7 @@
 #include "cli/compute_flags.h"
 #include "cli/write_checked.h"
 #include "core/base/status.h"
+#include "data/data_options.h"
 #include "data/dataset.h"
 #include "trainer/run/fingerprint.h"
 
@@ -23,6 +24,7 @@ namespace fs = std::filesystem;
 constexpr char kDefaultBatch[] = "64";
 constexpr double kMostEpochs = 1e9;
 constexpr double kMostSeconds = 1e9;
+constexpr double kMostFolds = 1000;
 
 // Flags that mean nothing without evaluations.
 constexpr const char* kNeedEvaluation[] = {"eval-every", "metric", "best", "patience"};
@@ -60,6 +62,21 @@ std::optional<Metric> ReadMetric(const Args& args) {
 OnNan ReadOnNan(const Args& args) {
   const std::string word = args.String("on-nan");
   return word == "skip" ? OnNan::kSkip : word == "back" ? OnNan::kBack : OnNan::kStop;
+}
+
+absl::Status CheckFolds(const Args& args) {
+  if (!args.Has("folds")) return absl::OkStatus();
+  const auto spec = SplitDataSpec(args.String("data"), Split::kTrain);
+  if (spec.ok() && spec->options.parts.any()) {
+    return absl::InvalidArgumentError(
+        "--folds divides the data itself: leave split= and fold= out of --data");
+  }
+  for (const char* flag : {"report", "log", "tensorboard"}) {
+    if (!args.Has(flag) || args.Has("output")) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--", flag, " tells of the run that -o OUT asks for, after the folds: give -o, too"));
+  }
+  return absl::OkStatus();
 }
 
 // What stands at OUT is somebody's work: it goes on or goes away only when asked to.
@@ -104,6 +121,13 @@ absl::Status GoOnAsBegun(const Args& args, const Model& model, TrainOptions* opt
     return absl::InvalidArgumentError(absl::StrCat(
         "--resume goes on shuffling, as '", options->output, "' began; leave --no-shuffle out"));
   }
+  const bool sampled = MetadataInt(model, kMetaBalance) != 0;
+  if (options->balance && !sampled) {
+    return absl::InvalidArgumentError(absl::StrCat("--resume goes on taking examples as '",
+                                                   options->output,
+                                                   "' began; leave --balance sample out"));
+  }
+  options->balance = sampled;
   options->drop_last = MetadataInt(model, kMetaDropLast, 1) != 0;
   if (!options->drop_last && args.Has("drop-last")) {
     return absl::InvalidArgumentError(absl::StrCat("--resume goes on with the short batch, as '",
@@ -125,6 +149,16 @@ std::vector<Clash> TrainClashes() {
       {"find-lr", "resume", "--find-lr looks for a rate to begin with; leave --resume out"},
       {"find-lr", "dry-run", "--find-lr and --dry-run both end before training: choose one"},
       {"find-lr", "lr", "--find-lr looks for what --lr gives: choose one"},
+      {"find-lr", "tensorboard",
+       "--find-lr writes no event files: --log and --report get its curve"},
+      {"folds", "eval", "--folds judges on parts of --data: leave --eval out"},
+      {"folds", "resume", "--folds begins anew for each fold: leave --resume out"},
+      {"folds", "dry-run", "--dry-run looks at one run: leave --folds out"},
+      {"folds", "find-lr", "--find-lr looks at one run: leave --folds out"},
+      {"folds", "best", "--folds writes no model of a fold, so there is no best: leave --best out"},
+      {"folds", "patience", "--folds judges each run at its end: leave --patience out"},
+      {"folds", "eval-every", "--folds judges each run at its end: leave --eval-every out"},
+      {"folds", "time-limit", "--time-limit is of one run: leave it out with --folds"},
   };
 }
 
@@ -138,10 +172,19 @@ std::vector<Flag> TrainFlags() {
                   "minutes")
           .Short('o')
           .Names(FlagNames::kResult)
-          .RequiredUnless({"dry-run", "find-lr"}),
+          .RequiredUnless({"dry-run", "find-lr", "folds"}),
       Flag::Value("eval", "SPEC",
                   "data to evaluate on after each epoch; by default what split= of --data leaves")
           .Names(FlagNames::kData),
+      Flag::Count("folds", "K",
+                  "cross validation: train K times, each time without one of K parts of the data "
+                  "(stratified, by --seed), judge on that part, print mean and deviation; with -o "
+                  "train on everything then",
+                  2, kMostFolds),
+      Flag::Choice("balance", {"weights", "sample"},
+                   "where classes differ in number: weigh them in the loss by how rare they are, "
+                   "or take all equally often")
+          .Implied("weights"),
       Flag::Count("epochs", "N", "passes over the data", 1, kMostEpochs).Default("1"),
       Flag::Count("steps", "N", "steps in all (resumed ones included) instead of epochs", 1),
       Flag::Count("batch", "N", "examples per step", 1).Default(kDefaultBatch),
@@ -195,7 +238,8 @@ std::vector<Flag> TrainFlags() {
 }
 
 absl::Status CheckTrainFlags(const Args& args) {
-  const bool evaluates = args.Has("eval") || IsSplitSpec(args.String("data"));
+  ONWARD_RETURN_IF_ERROR(CheckFolds(args));
+  const bool evaluates = args.Has("eval") || args.Has("folds") || IsSplitSpec(args.String("data"));
   for (const char* flag : kNeedEvaluation) {
     if (args.Has(flag) && !evaluates) {
       return absl::InvalidArgumentError(
@@ -231,6 +275,7 @@ absl::StatusOr<TrainOptions> ReadTrainOptions(const Args& args, const Model& mod
   options.batch = args.Int("batch");
   options.seed = static_cast<uint64_t>(args.Int("seed"));
   options.shuffle = !args.Has("no-shuffle");
+  options.balance = args.String("balance") == "sample";
   options.drop_last = args.Has("drop-last");
   options.save_every = args.Int("save-every");
   options.keep = args.Int("keep");
@@ -256,8 +301,8 @@ std::string ResumeCommand(const Args& args, const std::optional<MadeTraining>& m
   // How the model is trained is in the file, how it is computed is not.
   std::vector<Flag> flags = Computing({}, nullptr).flags;
   for (Flag& flag : TrainFlags()) flags.push_back(std::move(flag));
-  const std::set<std::string> of_the_start = {"resume", "overwrite",   "initialize",
-                                              "output", "save-config", without};
+  const std::set<std::string> of_the_start = {"resume",      "overwrite", "initialize", "output",
+                                              "save-config", "folds",     without};
   for (const Flag& flag : flags) {
     if (of_the_start.contains(flag.name)) continue;
     for (const std::string& value : args.All(flag.name)) {

@@ -7,6 +7,7 @@
 #include "cli/author_flags.h"
 #include "cli/open_data.h"
 #include "core/base/status.h"
+#include "trainer/run/balance.h"
 #include "trainer/run/class_labels.h"
 #include "trainer/run/judging.h"
 #include "training_info/rate.h"
@@ -60,10 +61,11 @@ void FillTotal(const TrainOptions& run, const Dataset& data, int64_t accumulate,
   schedule->options["total"] = static_cast<double>(updates);
 }
 
-absl::StatusOr<Model> Author(const Args& args, const Dataset& data,
+absl::StatusOr<Model> Author(const Args& args, const std::shared_ptr<const Dataset>& labelled,
                              const std::optional<MadeTraining>& made, Model model,
                              const Environment& environment, TrainOptions* run,
                              std::vector<std::string>* notes) {
+  const Dataset& data = *labelled;
   AuthorOptions options;
   ONWARD_ASSIGN_OR_RETURN(Graph graph, InferenceGraph(model));
   if (graph.outputs.empty())
@@ -82,6 +84,10 @@ absl::StatusOr<Model> Author(const Args& args, const Dataset& data,
         args.Double("lr");
   }
   InferClassAxes(graph, data, &options, notes);
+  if (WeighsClasses(args)) {
+    ONWARD_ASSIGN_OR_RETURN(const std::vector<std::string> classes, StoredClasses(model));
+    ONWARD_RETURN_IF_ERROR(WeighClasses(graph, classes, labelled, &options));
+  }
   options.seed = run->seed;
   const int64_t fixed = FixedBatch(graph);
   options.free_batch = fixed > 0 && fixed != run->batch;
@@ -143,15 +149,17 @@ absl::Status FitBatch(const Args& args, const Model& model, TrainOptions* run,
 
 }  // namespace
 
-absl::StatusOr<Model> TrainableModel(const Args& args, const Dataset& data,
+absl::StatusOr<Model> TrainableModel(const Args& args,
+                                     const std::shared_ptr<const Dataset>& labelled,
                                      const std::optional<MadeTraining>& made, Model model,
                                      const Environment& environment, TrainOptions* run,
                                      std::vector<std::string>* notes) {
   if (model.training_damaged()) return model;
+  const Dataset& data = *labelled;
   const bool drops_last = run->drop_last;
   if (!model.has_training()) {
-    ONWARD_ASSIGN_OR_RETURN(model,
-                            Author(args, data, made, std::move(model), environment, run, notes));
+    ONWARD_ASSIGN_OR_RETURN(
+        model, Author(args, labelled, made, std::move(model), environment, run, notes));
   } else {
     ONWARD_RETURN_IF_ERROR(CheckFlagsOfTrainable(args, model));
     ONWARD_RETURN_IF_ERROR(FitBatch(args, model, run, notes));

@@ -3,6 +3,7 @@
 #ifndef ONWARD_CLI_TRAINABLE_H_
 #define ONWARD_CLI_TRAINABLE_H_
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -21,7 +22,7 @@ namespace onward {
 // that it was not made with are errors. One that was `made` for its data trains as it is usual
 // for its kind, where no flag says otherwise. `run` gets the batch size that the model fixes;
 // `notes` what the user should know.
-absl::StatusOr<Model> TrainableModel(const Args& args, const Dataset& data,
+absl::StatusOr<Model> TrainableModel(const Args& args, const std::shared_ptr<const Dataset>& data,
                                      const std::optional<MadeTraining>& made, Model model,
                                      const Environment& environment, TrainOptions* run,
                                      std::vector<std::string>* notes);

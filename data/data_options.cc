@@ -128,6 +128,13 @@ absl::Status SetNormalisation(const std::string& value, DataOptions* o) {
   return WrongOption("normalise", value, absl::StrJoin(names, ", "));
 }
 
+// What the command would take of data in two halves is what it takes of the parts; the data that
+// is divided is the half for training.
+void Divide(DataOptions* o) {
+  o->part = o->split;
+  o->split = Split::kTrain;
+}
+
 // Half of data that comes in two, or a share of data that does not.
 absl::Status SetSplit(const DataKind& kind, const std::string& value, DataOptions* o) {
   const bool halves =
@@ -142,9 +149,21 @@ absl::Status SetSplit(const DataKind& kind, const std::string& value, DataOption
         "split", value,
         halves ? "train, test, or a share such as 0.8" : "a share between 0 and 1, such as 0.8");
   }
-  o->share = share;
-  o->part = o->split;
-  o->split = Split::kTrain;
+  o->parts.share = share;
+  Divide(o);
+  return absl::OkStatus();
+}
+
+absl::Status SetFold(const std::string& value, DataOptions* o) {
+  const std::vector<absl::string_view> words = absl::StrSplit(value, '/');
+  Fold fold;
+  if (words.size() != 2 || !absl::SimpleAtoi(words[0], &fold.number) ||
+      !absl::SimpleAtoi(words[1], &fold.count) || fold.count < 2 || fold.number < 1 ||
+      fold.number > fold.count) {
+    return WrongOption("fold", value, "which of how many, such as 1/5");
+  }
+  o->parts.fold = fold;
+  Divide(o);
   return absl::OkStatus();
 }
 
@@ -217,9 +236,10 @@ absl::Status SetOption(const DataKind& kind, const std::string& name, const std:
   if (name == "size") return SetSize(value, o);
   if (name == "normalise") return SetNormalisation(value, o);
   if (name == "split") return SetSplit(kind, value, o);
+  if (name == "fold") return SetFold(value, o);
   if (name == "mixup" || name == "cutmix") return SetMixing(name, value, o);
   if (name == "split_seed") {
-    return absl::SimpleAtoi(value, &o->split_seed) ? absl::OkStatus()
+    return absl::SimpleAtoi(value, &o->parts.seed) ? absl::OkStatus()
                                                    : WrongOption(name, value, "a seed, such as 1");
   }
   if (name == "augment") {
@@ -243,10 +263,13 @@ absl::Status CheckTogether(const std::set<std::string>& given, const DataOptions
     return absl::InvalidArgumentError("data option fit needs size=HxW, the size to fit into");
   }
   for (const char* name : {"part", "split_seed"}) {
-    if (given.contains(name) && !o.share) {
+    if (given.contains(name) && !o.parts.any()) {
       return absl::InvalidArgumentError(
           absl::StrCat("data option ", name, " needs split=SHARE, such as split=0.8"));
     }
+  }
+  if (o.parts.share && o.parts.fold) {
+    return absl::InvalidArgumentError("data options split and fold both divide it: choose one");
   }
   return absl::OkStatus();
 }
@@ -273,10 +296,11 @@ absl::Status ParseOptions(absl::string_view text, const DataKind& kind, DataOpti
     }
     given.emplace_back(name, Decode(option.second));
   }
-  // part= overrides what split= would choose.
-  std::stable_sort(given.begin(), given.end(), [](const auto& a, const auto& b) {
-    return a.first == "split" && b.first != "split";
-  });
+  // part= overrides what split= and fold= would choose.
+  const auto divides = [](const auto& option) {
+    return option.first == "split" || option.first == "fold";
+  };
+  std::stable_partition(given.begin(), given.end(), divides);
   for (const auto& [name, value] : given) {
     ONWARD_RETURN_IF_ERROR(SetOption(kind, name, value, options));
   }
@@ -306,6 +330,10 @@ absl::Status UnknownKind(const std::string& kind, absl::string_view path_and_kin
 }
 
 }  // namespace
+
+std::string WithOption(absl::string_view spec, absl::string_view option) {
+  return absl::StrCat(spec, absl::StrContains(spec, "?") ? "&" : "?", option);
+}
 
 absl::StatusOr<DataSpec> SplitDataSpec(absl::string_view spec, Split split) {
   DataSpec out;

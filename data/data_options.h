@@ -13,6 +13,7 @@
 #include "core/base/shape.h"
 #include "data/dataset.h"
 #include "data/pictures/picture_options.h"
+#include "data/split.h"
 #include "data/tables/table_options.h"
 #include "data/text/text_options.h"
 
@@ -36,10 +37,8 @@ struct DataOptions {
   TextOptions text;
   PictureOptions pictures;
   TrainingHints hints;
-  // split=0.8: the share that is for training, and which of both parts this is.
-  std::optional<double> share;
-  uint64_t split_seed = 0;
-  Split part = Split::kTrain;
+  SplitRule parts;             // split=0.8, fold=1/5
+  Split part = Split::kTrain;  // which of both this is
 
   bool scales() const { return scale || shift || !mean.empty() || !std.empty(); }
 };
@@ -53,6 +52,9 @@ struct DataSpec {
 // Splits and checks a spec. Unknown kinds and options are errors that list the
 // known ones.
 absl::StatusOr<DataSpec> SplitDataSpec(absl::string_view spec, Split split);
+
+// The spec with one more option, "name=value".
+std::string WithOption(absl::string_view spec, absl::string_view option);
 
 }  // namespace onward
 

@@ -135,12 +135,12 @@ absl::StatusOr<std::unique_ptr<Dataset>> Open(DataSpec spec, const DataContext& 
   return MakeArrayDataset(std::move(data), spec.options);
 }
 
-// The part that split= leaves.
+// The part that split= or fold= leaves.
 absl::StatusOr<std::unique_ptr<Dataset>> TakePart(std::unique_ptr<Dataset> all,
                                                   const DataOptions& o) {
-  if (!o.share) return all;
+  if (!o.parts.any()) return all;
   const std::shared_ptr<const Dataset> shared = std::move(all);
-  ONWARD_ASSIGN_OR_RETURN(SplitParts parts, SplitDataset(shared, *o.share, o.split_seed));
+  ONWARD_ASSIGN_OR_RETURN(SplitParts parts, SplitDataset(shared, o.parts));
   return std::move(o.part == Split::kTrain ? parts.train : parts.rest);
 }
 
@@ -213,7 +213,7 @@ absl::StatusOr<std::unique_ptr<Dataset>> ParseDataSpec(absl::string_view spec, S
 
 bool IsSplitSpec(absl::string_view spec) {
   const auto parsed = SplitDataSpec(spec, Split::kTrain);
-  return parsed.ok() && parsed->options.share.has_value() && parsed->options.part == Split::kTrain;
+  return parsed.ok() && parsed->options.parts.any() && parsed->options.part == Split::kTrain;
 }
 
 std::string Describe(const Dataset& dataset) {

@@ -111,8 +111,8 @@ struct DataContext {
 absl::StatusOr<std::unique_ptr<Dataset>> ParseDataSpec(absl::string_view spec, Split split,
                                                        const DataContext& context = {});
 
-// Whether the spec takes a share of its data for training (split=0.8), so that opened with
-// kTest it is the rest.
+// Whether the spec takes a share of its data for training (split=0.8, fold=1/5), so that opened
+// with kTest it is the rest.
 bool IsSplitSpec(absl::string_view spec);
 
 // The forms of a data spec and their options, for --help.

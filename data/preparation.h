@@ -14,6 +14,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "data/dates.h"
 #include "data/pictures/fit.h"
 
 namespace onward {
@@ -57,17 +58,6 @@ struct ColumnPreparation {
   friend bool operator==(const ColumnPreparation&, const ColumnPreparation&) = default;
 };
 
-// Parts of a date that become numbers, in this order; the last one with `times` only.
-inline constexpr const char* kDateParts[] = {"year", "month", "day", "weekday", "hour"};
-inline constexpr int kDays = 4, kDaysAndHours = 5;
-// The calendar: days from 0000-03-01, where the cycles of 400 years begin, to 1970-01-01.
-inline constexpr int64_t kDaySeconds = 86400, kCalendarDays = 719468, kCycleDays = 146097;
-// Of seconds since 1970-01-01 00:00. Months and days count from 1, weekdays from Monday = 0,
-// hours have fractions.
-std::vector<float> PartsOfDate(int64_t seconds, bool times);
-// "2024-02-29", "2024-02-29 23:59", "2024-02-29T23:59:59"; years 1 to 9999. Seconds as above.
-std::optional<int64_t> ParseDate(absl::string_view text);
-
 enum class LabelTask { kClasses, kNumber };
 enum class RawTable { kNone, kColumns, kMatrix };
 // What a model calls the matrix of numbers, beside other columns.
@@ -79,6 +69,9 @@ struct TablePreparation {
   int64_t label_place = -1, file_columns = 0;  // where the table has no header
   LabelTask task = LabelTask::kClasses;
   Standard target;  // of a number
+  // How its files write what could be read in two ways.
+  DateOrder dates = DateOrder::kUnknown;
+  bool decimal_comma = false;
   // Whether the model does all this itself: takes each column as it is, or the numbers as one
   // matrix and any other column by itself.
   RawTable raw = RawTable::kNone;

@@ -34,6 +34,8 @@ constexpr Meant<TokenKind> kTokens[] = {{"bytes", TokenKind::kBytes},
 
 constexpr Meant<RawTable> kRaws[] = {
     {"no", RawTable::kNone}, {"columns", RawTable::kColumns}, {"matrix", RawTable::kMatrix}};
+constexpr Meant<DateOrder> kOrders[] = {{"dmy", DateOrder::kDayFirst},
+                                        {"mdy", DateOrder::kMonthFirst}};
 constexpr Meant<Fit> kFits[] = {
     {"stretch", Fit::kStretch}, {"crop", Fit::kCrop}, {"pad", Fit::kPad}};
 
@@ -90,6 +92,8 @@ void WriteTable(const TablePreparation& t, JsonWriter* w) {
   w->EndArray().Key("label").Bytes(t.label).Field("task", WordOf(kTasks, t.task));
   if (t.target.changes()) WriteScale({t.target}, w);
   if (!t.has_names()) w->Field("place", t.label_place).Field("file_columns", t.file_columns);
+  if (t.dates != DateOrder::kUnknown) w->Field("dates", WordOf(kOrders, t.dates));
+  if (t.decimal_comma) w->Field("decimal_comma", true);
   if (t.raw != RawTable::kNone) w->Field("raw", WordOf(kRaws, t.raw));
   w->EndObject();
 }
@@ -267,6 +271,10 @@ absl::StatusOr<TablePreparation> ReadTable(const Json& json) {
   ONWARD_ASSIGN_OR_RETURN(t.task, r.Word("task", kTasks));
   ONWARD_ASSIGN_OR_RETURN(const std::vector<Standard> target, r.Scale(1));
   t.target = target[0];
+  if (r.Has("dates")) {
+    ONWARD_ASSIGN_OR_RETURN(t.dates, r.Word("dates", kOrders));
+  }
+  t.decimal_comma = r.Truth("decimal_comma");
   if (r.Has("raw")) {
     ONWARD_ASSIGN_OR_RETURN(t.raw, r.Word("raw", kRaws));
   }

@@ -29,7 +29,8 @@ constexpr OptionHelp kEverywhere[] = {
     {"task", "task=regression", "how to read labels: classes or regression"},
     {"split", "split=0.8", "this share (of each class) for --data, the rest for --eval"},
     {"split_seed", "split_seed=1", "another choice of that share"},
-    {"part", "part=rest", "train or rest: the part of split= that is meant"},
+    {"fold", "fold=1/5", "all but the first of 5 parts (of each class), that one for --eval"},
+    {"part", "part=rest", "train or rest: the part of split= or fold= that is meant"},
     {"balance", "balance=1", "training takes all classes equally often"},
 };
 
@@ -58,6 +59,8 @@ constexpr OptionHelp kTables[] = {
     {"max_categories", "max_categories=100", "names of a column; rarer ones are 'other'"},
     {"rare", "rare=5", "names seen less often are 'other', and so are unknown ones"},
     {"header", "header=0", "whether the first row of a csv file has names (found out)"},
+    {"dates", "dates=dmy", "dmy or mdy: how 1/2/2024 is meant (found out where the file tells)"},
+    {"decimal", "decimal=comma", "comma or point, between other separators (found out; csv)"},
 };
 
 constexpr OptionHelp kTexts[] = {
@@ -79,12 +82,12 @@ const std::vector<DataKind>& DataKinds() {
        "csv:FILE?label=COLUMN",
        "a table, plain or .gz; COLUMN is a name or a number (-1: last)",
        {"label", "drop", "missing", "standardise", "text", "text_columns", "max_categories", "rare",
-        "header", "tokens", "vocab", "length", "column"}},
+        "header", "dates", "decimal", "tokens", "vocab", "length", "column"}},
       {"jsonl",
        "jsonl:FILE?label=KEY",
        "a table of JSON objects, one per line, plain or .gz",
        {"label", "drop", "missing", "standardise", "text", "text_columns", "max_categories", "rare",
-        "tokens", "vocab", "length", "column"}},
+        "dates", "tokens", "vocab", "length", "column"}},
       {"text",
        "text:FILE?length=N",
        "a text for language models: tokens and the ones that follow them",

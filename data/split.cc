@@ -93,21 +93,8 @@ std::vector<int64_t> Apportion(const std::map<int64_t, std::vector<int64_t>>& gr
   return counts;
 }
 
-}  // namespace
-
-std::unique_ptr<Dataset> SelectExamples(std::shared_ptr<const Dataset> data,
-                                        std::vector<int64_t> indices) {
-  return std::make_unique<Selection>(std::move(data), std::move(indices));
-}
-
-absl::StatusOr<SplitIndices> SplitExamples(int64_t size, const Tensor& labels, double share,
-                                           uint64_t seed, absl::string_view source) {
-  const int64_t total = std::llround(share * static_cast<double>(size));
-  if (total < 1 || total >= size) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(source, ": split=", share, " of ", size, " examples leaves a part empty"));
-  }
-  const auto groups = ByClass(size, labels);
+SplitIndices TakeShare(const std::map<int64_t, std::vector<int64_t>>& groups, double share,
+                       int64_t total, uint64_t seed) {
   const std::vector<int64_t> counts = Apportion(groups, share, total);
   SplitIndices parts;
   size_t group = 0;
@@ -120,15 +107,58 @@ absl::StatusOr<SplitIndices> SplitExamples(int64_t size, const Tensor& labels, d
     }
     ++group;
   }
+  return parts;
+}
+
+// The folds are dealt like cards, one class after the other, so that they differ by one example
+// at most, in each class and in all.
+SplitIndices TakeFold(const std::map<int64_t, std::vector<int64_t>>& groups, const Fold& fold,
+                      uint64_t seed) {
+  SplitIndices parts;
+  int64_t dealt = 0;
+  for (const auto& [label, examples] : groups) {
+    const std::vector<int64_t> order =
+        Permutation(static_cast<int64_t>(examples.size()), seed, label);
+    for (const int64_t i : order) {
+      const bool rest = dealt++ % fold.count == fold.number - 1;
+      (rest ? parts.rest : parts.train).push_back(examples[i]);
+    }
+  }
+  return parts;
+}
+
+std::string RuleText(const SplitRule& rule) {
+  return rule.fold ? absl::StrCat("fold=", rule.fold->number, "/", rule.fold->count)
+                   : absl::StrCat("split=", *rule.share);
+}
+
+}  // namespace
+
+std::unique_ptr<Dataset> SelectExamples(std::shared_ptr<const Dataset> data,
+                                        std::vector<int64_t> indices) {
+  return std::make_unique<Selection>(std::move(data), std::move(indices));
+}
+
+absl::StatusOr<SplitIndices> SplitExamples(int64_t size, const Tensor& labels,
+                                           const SplitRule& rule, absl::string_view source) {
+  const int64_t total = rule.fold ? size - size / rule.fold->count
+                                  : std::llround(*rule.share * static_cast<double>(size));
+  if (total < 1 || total >= size) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(source, ": ", RuleText(rule), " of ", size, " examples leaves a part empty"));
+  }
+  const auto groups = ByClass(size, labels);
+  SplitIndices parts = rule.fold ? TakeFold(groups, *rule.fold, rule.seed)
+                                 : TakeShare(groups, *rule.share, total, rule.seed);
   std::sort(parts.train.begin(), parts.train.end());
   std::sort(parts.rest.begin(), parts.rest.end());
   return parts;
 }
 
-absl::StatusOr<SplitParts> SplitDataset(std::shared_ptr<const Dataset> data, double share,
-                                        uint64_t seed) {
-  ONWARD_ASSIGN_OR_RETURN(SplitIndices parts, SplitExamples(data->size(), data->class_labels(),
-                                                            share, seed, data->source()));
+absl::StatusOr<SplitParts> SplitDataset(std::shared_ptr<const Dataset> data,
+                                        const SplitRule& rule) {
+  ONWARD_ASSIGN_OR_RETURN(SplitIndices parts,
+                          SplitExamples(data->size(), data->class_labels(), rule, data->source()));
   return SplitParts{SelectExamples(data, std::move(parts.train)),
                     SelectExamples(data, std::move(parts.rest))};
 }

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -18,24 +19,36 @@ namespace onward {
 std::unique_ptr<Dataset> SelectExamples(std::shared_ptr<const Dataset> data,
                                         std::vector<int64_t> indices);
 
+// One of several parts that are as large as each other.
+struct Fold {
+  int64_t number = 1, count = 2;  // from 1
+};
+
+// How examples are divided into those for training and the rest.
+struct SplitRule {
+  std::optional<double> share;  // for training
+  std::optional<Fold> fold;     // the rest
+  uint64_t seed = 0;
+  bool any() const { return share || fold; }
+};
+
 // Which examples are for training and which are the rest, each in order.
 struct SplitIndices {
   std::vector<int64_t> train, rest;
 };
 // As SplitDataset does it, of `size` examples with one class label each, or (undefined or of
-// another size) without.
-absl::StatusOr<SplitIndices> SplitExamples(int64_t size, const Tensor& labels, double share,
-                                           uint64_t seed, absl::string_view source);
+// another size) without. The rule says something.
+absl::StatusOr<SplitIndices> SplitExamples(int64_t size, const Tensor& labels,
+                                           const SplitRule& rule, absl::string_view source);
 
 struct SplitParts {
   std::unique_ptr<Dataset> train, rest;
 };
 
-// `share` of the examples for training and the rest, both in the order of the data set. Of
-// every class the same share, as nearly as whole numbers allow; which examples these are is a
-// function of the seed. An error where a part would be empty.
-absl::StatusOr<SplitParts> SplitDataset(std::shared_ptr<const Dataset> data, double share,
-                                        uint64_t seed);
+// The examples for training and the rest, both in the order of the data set. Of every class the
+// same share, as nearly as whole numbers allow; which examples these are is a function of the
+// seed. Each example is the rest in one of the folds. An error where a part would be empty.
+absl::StatusOr<SplitParts> SplitDataset(std::shared_ptr<const Dataset> data, const SplitRule& rule);
 
 // How many examples each class has; empty where the examples do not have one class each.
 std::vector<int64_t> ClassCounts(const Dataset& data);

@@ -12,6 +12,12 @@
 namespace onward {
 namespace {
 
+// As the model has it; null where it knows nothing.
+const TablePreparation* KnownTable(const DataContext& context) {
+  const bool knows = context.preparation != nullptr && context.preparation->table;
+  return knows ? &*context.preparation->table : nullptr;
+}
+
 std::vector<std::string> ExpectedNames(const DataOptions& options, const TablePreparation* known) {
   std::vector<std::string> names = options.table.drop;
   if (options.label) names.push_back(*options.label);
@@ -107,9 +113,7 @@ absl::StatusOr<std::vector<int64_t>> WholeRows(const Table& table, const TableCo
 
 absl::Status Choose(const DataOptions& options, const DataContext& context, ChosenTable* chosen) {
   const Table& table = *chosen->table;
-  const TablePreparation* known = context.preparation != nullptr && context.preparation->table
-                                      ? &*context.preparation->table
-                                      : nullptr;
+  const TablePreparation* known = KnownTable(context);
   if (table.rows() == 0) return absl::InvalidArgumentError("no rows but the header");
   ONWARD_ASSIGN_OR_RETURN(chosen->columns.label, FindLabel(table, options, context, known));
   if (known != nullptr) {
@@ -145,12 +149,13 @@ std::function<std::string(int64_t)> ChosenTable::PlaceOf() const {
 absl::StatusOr<ChosenTable> ChooseTable(const std::string& path, TableFile file,
                                         const DataOptions& options, const DataContext& context) {
   ChosenTable chosen;
+  const TablePreparation* known = KnownTable(context);
   OpenTableOptions open;
   open.file = file;
   open.header = options.table.header;
-  open.names = ExpectedNames(options, context.preparation != nullptr && context.preparation->table
-                                          ? &*context.preparation->table
-                                          : nullptr);
+  open.names = ExpectedNames(options, known);
+  open.decimal_comma = options.table.decimal_comma;
+  open.known_decimal_comma = known != nullptr && known->decimal_comma;
   ONWARD_ASSIGN_OR_RETURN(chosen.table, Table::Open(path, open));
   const absl::Status status = Choose(options, context, &chosen);
   if (!status.ok())

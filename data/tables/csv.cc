@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "core/base/status.h"
+#include "data/tables/decimals.h"
 
 namespace onward {
 namespace {
@@ -97,6 +98,7 @@ absl::StatusOr<std::optional<RowSpan>> CsvFormat::Take(absl::string_view text, b
     if (parser.done() && !last) return std::nullopt;
     if (!span.ok()) return span.status();
     const bool blank = row->cells.size() == 1 && row->cells[0].text.empty() && row->made.empty();
+    if (!blank && decimal_comma_) PointDecimals(row);
     if (!blank) return *span;
     if (parser.done()) return std::nullopt;
   }
@@ -122,13 +124,17 @@ absl::StatusOr<bool> CsvText::Next(CsvRow* row) {
 char GuessSeparator(absl::string_view text) {
   std::vector<int64_t> counts(kSeparators.size(), 0);
   bool quoted = false;
-  for (char c : text) {
-    if (c == '"') quoted = !quoted;
-    if (quoted) continue;
-    if (c == '\n') break;
-    const size_t which = kSeparators.find(c);
-    if (which != absl::string_view::npos) ++counts[which];
+  int64_t decimals = 0, others = 0;
+  const auto is_digit = [&](size_t i) { return i < text.size() && absl::ascii_isdigit(text[i]); };
+  for (size_t i = 0; i < text.size() && (quoted || text[i] != '\n'); ++i) {
+    if (text[i] == '"') quoted = !quoted;
+    const size_t which = quoted ? absl::string_view::npos : kSeparators.find(text[i]);
+    if (which == absl::string_view::npos) continue;
+    ++counts[which];
+    others += text[i] != ',';
+    decimals += text[i] == ',' && i > 0 && is_digit(i - 1) && is_digit(i + 1);
   }
+  if (others > 0) counts[kSeparators.find(',')] -= decimals;
   return kSeparators[static_cast<size_t>(std::max_element(counts.begin(), counts.end()) -
                                          counts.begin())];
 }

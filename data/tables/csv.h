@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The rows of a CSV text: quotes, doubled quotes and line ends inside quotes,
-// CR LF, a byte order mark, and ',' ';' '|' or tab between fields.
+// CR LF, a byte order mark, and ',' ';' '|' or tab between fields; decimal commas as points.
 #ifndef ONWARD_DATA_TABLES_CSV_H_
 #define ONWARD_DATA_TABLES_CSV_H_
 
@@ -12,12 +12,14 @@ namespace onward {
 
 class CsvFormat : public RowFormat {
  public:
-  explicit CsvFormat(char separator) : separator_(separator) {}
+  explicit CsvFormat(char separator, bool decimal_comma = false)
+      : separator_(separator), decimal_comma_(decimal_comma) {}
   absl::StatusOr<std::optional<RowSpan>> Take(absl::string_view text, bool last,
                                               TableRow* row) const override;
 
  private:
   char separator_;
+  bool decimal_comma_;
 };
 
 struct CsvRow {
@@ -40,6 +42,7 @@ class CsvText {
 };
 
 // What stands between the fields of a text that begins so: what its first line has most of.
+// Commas between digits are decimal ones where it has others.
 char GuessSeparator(absl::string_view text);
 
 }  // namespace onward

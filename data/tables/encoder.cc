@@ -35,6 +35,15 @@ constexpr char kRare[] = "a model trained with rare=N takes unknown names for ra
 
 }  // namespace
 
+std::string WhyNoDate(absl::string_view text, DateOrder order) {
+  if (!NeedsDateOrder(text)) return "is no date such as 2024-02-29";
+  if (order == DateOrder::kUnknown) {
+    return "may have the day or the month first: say dates=dmy or dates=mdy";
+  }
+  return absl::StrCat("is no date with the ", order == DateOrder::kDayFirst ? "day" : "month",
+                      " first");
+}
+
 RowEncoder::RowEncoder(const TablePreparation& preparation, std::vector<size_t> places)
     : preparation_(preparation), places_(std::move(places)), codes_(preparation_.columns.size()) {
   for (size_t i = 0; i < codes_.size(); ++i) {
@@ -83,9 +92,10 @@ float RowEncoder::Number(const ColumnPreparation& column, const Cell& cell, size
 
 int64_t RowEncoder::Date(const ColumnPreparation& column, const Cell& cell, size_t place,
                          Wrong wrong) const {
-  if (const std::optional<int64_t> seconds = ParseDate(cell.text)) return *seconds;
+  const DateOrder order = preparation_.dates;
+  if (const std::optional<int64_t> seconds = ParseDate(cell.text, order)) return *seconds;
   if (!IsMissing(cell.text)) {
-    wrong(place, absl::StrCat(Quoted(cell.text), " is no date such as 2024-02-29"), "");
+    wrong(place, absl::StrCat(Quoted(cell.text), " ", WhyNoDate(cell.text, order)), "");
   } else if (!column.fill) {
     wrong(place, Empty(cell), kFill);
   }

@@ -14,6 +14,9 @@
 
 namespace onward {
 
+// What is wrong with a cell that ParseDate does not take.
+std::string WhyNoDate(absl::string_view text, DateOrder order);
+
 class RowEncoder {
  public:
   // `places` are those of the preparation's columns in a row.

@@ -39,8 +39,9 @@ std::optional<double> FillOf(const MissingRule& rule, const NumberSummary& numbe
 void FitText(const ColumnSummary& summary, const TableOptions& options, const MissingRule& missing,
              ColumnPreparation* column) {
   column->form = options.text;
-  column->categories = summary.Categories(options.most_categories, options.rare, &column->other);
-  column->other |= options.rare > 1;
+  const int64_t rare = options.rare.value_or(1);
+  column->categories = summary.Categories(options.most_categories, rare, &column->other);
+  column->other |= rare > 1;
   if (!missing.fills()) return;
   if (summary.missing() > 0) {
     column->categories.insert(column->categories.begin(), "");
@@ -51,7 +52,7 @@ void FitText(const ColumnSummary& summary, const TableOptions& options, const Mi
 }
 
 ColumnPreparation FitColumn(const ColumnSummary& summary, const TableOptions& options,
-                            const Choices& choices) {
+                            const Choices& choices, DateOrder order) {
   ColumnPreparation column;
   column.kind = summary.kind();
   if (column.kind == ColumnKind::kText) {
@@ -63,12 +64,12 @@ ColumnPreparation FitColumn(const ColumnSummary& summary, const TableOptions& op
     column.scale = {choices.standardise_inputs ? summary.numbers().standard() : Standard()};
     return column;
   }
-  column.times = summary.times();
-  column.fill = FillOf(choices.missing, summary.dates(), /*takes_number=*/false);
+  const DateSummary& dates = summary.dates(order);
+  column.times = dates.times;
+  column.fill = FillOf(choices.missing, dates.seconds, /*takes_number=*/false);
   if (column.fill) column.fill = std::round(*column.fill);
   for (int64_t i = 0; i < column.width(); ++i) {
-    column.scale.push_back(choices.standardise_inputs ? summary.date_parts()[i].standard()
-                                                      : Standard());
+    column.scale.push_back(choices.standardise_inputs ? dates.parts[i].standard() : Standard());
   }
   return column;
 }
@@ -103,6 +104,7 @@ class Note {
       codes_ |= column.form == TextForm::kCodes;
     } else {
       ++(column.kind == ColumnKind::kNumber ? numbers_ : dates_);
+      ordered_ |= column.kind == ColumnKind::kDate && summary.needs_order();
     }
     if (summary.missing() > 0 && choices_.missing.fills()) {
       filled_.push_back(absl::StrCat(table_.ShortName(place), " (", summary.missing(), ")"));
@@ -115,8 +117,14 @@ class Note {
   std::string Text(const TablePreparation& p) const {
     std::vector<std::string> parts;
     const char* scaled = choices_.standardise_inputs ? " standardised" : " as they are";
-    if (numbers_ > 0) parts.push_back(absl::StrCat(Count(numbers_, "number"), scaled));
-    if (dates_ > 0) parts.push_back(absl::StrCat(Count(dates_, "date"), " in parts", scaled));
+    if (numbers_ > 0) {
+      parts.push_back(absl::StrCat(Count(numbers_, "number"),
+                                   p.decimal_comma ? " with decimal commas" : "", scaled));
+    }
+    if (dates_ > 0) {
+      parts.push_back(
+          absl::StrCat(Count(dates_, "date"), ordered_ ? First(p.dates) : "", " in parts", scaled));
+    }
     if (!texts_.empty()) {
       parts.push_back(absl::StrCat("text ", codes_ ? "as codes: " : "one-hot: ", Listed(texts_)));
     }
@@ -137,11 +145,14 @@ class Note {
   static std::string Count(int64_t n, const char* what) {
     return absl::StrCat(n, " ", what, n == 1 ? "" : "s");
   }
+  static const char* First(DateOrder order) {
+    return order == DateOrder::kDayFirst ? " (day/month/year)" : " (month/day/year)";
+  }
 
   const Table& table_;
   const Choices& choices_;
   int64_t numbers_ = 0, dates_ = 0;
-  bool codes_ = false;
+  bool codes_ = false, ordered_ = false;
   std::vector<std::string> texts_, filled_, left_out_;
 };
 
@@ -217,6 +228,7 @@ TablePreparation FitLabel(const Table& table, std::optional<size_t> label,
                           const LabelSummary& summary, const DataOptions& options,
                           bool made_for_data) {
   TablePreparation p;
+  p.decimal_comma = table.decimal_comma();
   const bool named = !table.names().empty();
   if (!named) p.file_columns = static_cast<int64_t>(table.columns());
   if (!label) return p;
@@ -237,6 +249,8 @@ absl::StatusOr<FittedTable> FitTable(const Table& table, const TableColumns& col
                                      bool made_for_data) {
   FittedTable fitted;
   fitted.preparation = FitLabel(table, columns.label, summary.label, options, made_for_data);
+  ONWARD_ASSIGN_OR_RETURN(fitted.preparation.dates,
+                          FindDateOrder(table, columns, summary, options.table.dates));
   const Choices choices = Choose(options.table, made_for_data);
   Note note(table, choices);
   for (size_t i = 0; i < columns.inputs.size(); ++i) {
@@ -255,7 +269,8 @@ absl::StatusOr<FittedTable> FitTable(const Table& table, const TableColumns& col
           table.path(), ": ", table.ColumnName(place),
           " holds too many different names; leave it out with drop=", table.ShortName(place)));
     }
-    ColumnPreparation prepared = FitColumn(column, options.table, choices);
+    ColumnPreparation prepared =
+        FitColumn(column, options.table, choices, fitted.preparation.dates);
     PlaceColumn(table, place, &prepared);
     note.Took(place, prepared, column);
     fitted.preparation.columns.push_back(std::move(prepared));

@@ -67,6 +67,11 @@ TablePreparation FitLabel(const Table& table, std::optional<size_t> label,
                           const LabelSummary& summary, const DataOptions& options,
                           bool made_for_data);
 
+// What day and month mean in the dates of these columns: as the options say, or as dates tell
+// that can be read in one way only. An error where nothing tells, or the columns disagree.
+absl::StatusOr<DateOrder> FindDateOrder(const Table& table, const TableColumns& columns,
+                                        const TableSummary& summary, DateOrder asked);
+
 // `made_for_data`: see TableOptions.
 absl::StatusOr<FittedTable> FitTable(const Table& table, const TableColumns& columns,
                                      const TableSummary& summary, const DataOptions& options,

@@ -92,7 +92,8 @@ absl::Status Encode(const ChosenTable& chosen, const RowEncoder& encoder, bool f
 }
 
 // One cell as a model takes it that prepares it itself.
-absl::Status PutRaw(const ColumnPreparation& column, const Cell& cell, int64_t at, Tensor* out) {
+absl::Status PutRaw(const ColumnPreparation& column, DateOrder order, const Cell& cell, int64_t at,
+                    Tensor* out) {
   const bool missing = IsMissing(cell.text);
   if (column.kind == ColumnKind::kText) {
     out->data<std::string>()[at] = missing ? "" : std::string(cell.text);
@@ -101,8 +102,8 @@ absl::Status PutRaw(const ColumnPreparation& column, const Cell& cell, int64_t a
     if (!v && !missing) return absl::InvalidArgumentError("is not a number");
     out->data<float>()[at] = v ? static_cast<float>(*v) : std::numeric_limits<float>::quiet_NaN();
   } else {
-    const std::optional<int64_t> seconds = ParseDate(cell.text);
-    if (!seconds && !missing) return absl::InvalidArgumentError("is no date such as 2024-02-29");
+    const std::optional<int64_t> seconds = ParseDate(cell.text, order);
+    if (!seconds && !missing) return absl::InvalidArgumentError(WhyNoDate(cell.text, order));
     out->data<int64_t>()[at] = seconds.value_or(kNoDate);
   }
   return absl::OkStatus();
@@ -155,7 +156,7 @@ absl::Status ReadRaw(const ChosenTable& chosen, const TablePreparation& p, Loade
       const size_t place = chosen.columns.inputs[i];
       Tensor& tensor = raw.tensors[raw.targets[i].array];
       const int64_t at = position * tensor.shape()[1] + raw.targets[i].column;
-      const absl::Status put = PutRaw(p.columns[i], row.cells[place], at, &tensor);
+      const absl::Status put = PutRaw(p.columns[i], p.dates, row.cells[place], at, &tensor);
       if (!put.ok()) {
         findings.Add(At(table, number, row.line, place,
                         absl::StrCat("'", row.cells[place].text, "' ", put.message())));
@@ -168,19 +169,26 @@ absl::Status ReadRaw(const ChosenTable& chosen, const TablePreparation& p, Loade
   return absl::OkStatus();
 }
 
-// What the preparation is found out from: with split= the part for training alone.
+// What the preparation is found out from: with split= or fold= the part for training alone.
 absl::StatusOr<RowFilter> FittingRows(const ChosenTable& chosen, const LoadedData& labelled,
                                       const DataOptions& options) {
   Tensor labels;
   if (!labelled.arrays.empty() && labelled.classes > 0) {
     ONWARD_ASSIGN_OR_RETURN(labels, ReadRows(labelled.arrays[0].rows));
   }
-  ONWARD_ASSIGN_OR_RETURN(const SplitIndices parts,
-                          SplitExamples(chosen.size(), labels, *options.share, options.split_seed,
-                                        chosen.table->path()));
+  ONWARD_ASSIGN_OR_RETURN(
+      const SplitIndices parts,
+      SplitExamples(chosen.size(), labels, options.parts, chosen.table->path()));
   std::vector<bool> counts(static_cast<size_t>(chosen.table->rows()), false);
   for (int64_t i : parts.train) counts[chosen.rows[i]] = true;
   return RowFilter([counts = std::move(counts)](int64_t row) { return counts[row]; });
+}
+
+// A name that only the other part has would end a run in one of its folds, however rare it is:
+// where nothing else is said, names count from the second time on.
+DataOptions ForFold(DataOptions options, const DataContext& context) {
+  if (options.parts.fold && context.made_for_data && !options.table.rare) options.table.rare = 2;
+  return options;
 }
 
 }  // namespace
@@ -246,7 +254,7 @@ absl::StatusOr<LoadedData> ReadTable(const std::string& path, TableFile file,
   ONWARD_ASSIGN_OR_RETURN(ChosenTable chosen, ChooseTable(path, file, options, context));
   const bool known = context.preparation != nullptr && context.preparation->table.has_value();
   // One look at all rows tells all, unless only some of them count for the inputs.
-  const bool at_once = !known && !options.share;
+  const bool at_once = !known && !options.parts.any();
   TableColumns looked_at = chosen.columns;
   if (!at_once) looked_at.inputs.clear();
   ONWARD_ASSIGN_OR_RETURN(TableSummary summary,
@@ -254,6 +262,9 @@ absl::StatusOr<LoadedData> ReadTable(const std::string& path, TableFile file,
   const LabelSummary labels = summary.label;
   Preparation preparation;
   if (known) preparation = *context.preparation;
+  if (known && options.table.dates != DateOrder::kUnknown) {
+    preparation.table->dates = options.table.dates;
+  }
   if (context.labels_optional && labels.missing() > 0) chosen.columns.label.reset();
   ONWARD_ASSIGN_OR_RETURN(const LabelTask task, TaskOf(chosen, labels, options.task,
                                                        known ? &*preparation.table : nullptr));
@@ -268,8 +279,9 @@ absl::StatusOr<LoadedData> ReadTable(const std::string& path, TableFile file,
       ONWARD_ASSIGN_OR_RETURN(summary,
                               Summarise(*chosen.table, chosen.columns, options.table, rows));
     }
-    ONWARD_ASSIGN_OR_RETURN(FittedTable fitted, FitTable(*chosen.table, chosen.columns, summary,
-                                                         options, context.made_for_data));
+    ONWARD_ASSIGN_OR_RETURN(FittedTable fitted,
+                            FitTable(*chosen.table, chosen.columns, summary,
+                                     ForFold(options, context), context.made_for_data));
     preparation.table = std::move(fitted.preparation);
     preparation.table->task = task;
     chosen.columns.inputs = std::move(fitted.places);

@@ -42,6 +42,13 @@ Standard NumberSummary::standard() const {
   return {mean_, varies ? deviation : 1};
 }
 
+void DateSummary::Add(int64_t date) {
+  seconds.Add(static_cast<double>(date));
+  times |= date % kDaySeconds != 0;
+  const std::vector<float> values = PartsOfDate(date, /*times=*/true);
+  for (size_t i = 0; i < values.size(); ++i) parts[i].Add(values[i]);
+}
+
 void ColumnSummary::Add(const Cell& cell) {
   if (IsMissing(cell.text)) {
     ++missing_;
@@ -52,14 +59,22 @@ void ColumnSummary::Add(const Cell& cell) {
     numbers_.Add(*number);
   } else {
     ++words_;
-    if (const std::optional<int64_t> seconds = as_text_ ? std::nullopt : ParseDate(cell.text)) {
-      dates_.Add(static_cast<double>(*seconds));
-      times_ |= *seconds % kDaySeconds != 0;
-      const std::vector<float> parts = PartsOfDate(*seconds, /*times=*/true);
-      for (size_t i = 0; i < parts.size(); ++i) parts_[i].Add(parts[i]);
-    }
+    if (!as_text_) AddDate(cell.text);
   }
   Count(cell.text);
+}
+
+void ColumnSummary::AddDate(absl::string_view text) {
+  if (const std::optional<int64_t> plain = ParseDate(text)) {
+    day_first_.Add(*plain);
+    month_first_.Add(*plain);
+    return;
+  }
+  const std::optional<int64_t> by_day = ParseDate(text, DateOrder::kDayFirst);
+  const std::optional<int64_t> by_month = ParseDate(text, DateOrder::kMonthFirst);
+  if (by_day) day_first_.Add(*by_day);
+  if (by_month) month_first_.Add(*by_month);
+  if ((by_day || by_month) && unordered_.empty()) unordered_ = std::string(text);
 }
 
 void ColumnSummary::Count(absl::string_view text) {
@@ -73,7 +88,8 @@ ColumnKind ColumnSummary::kind() const {
   if (as_text_) return ColumnKind::kText;
   if (words_ == 0) return ColumnKind::kNumber;
   if (numbers_.count() == 0) {
-    return dates_.count() == words_ ? ColumnKind::kDate : ColumnKind::kText;
+    const bool dates = fits(DateOrder::kDayFirst) || fits(DateOrder::kMonthFirst);
+    return dates ? ColumnKind::kDate : ColumnKind::kText;
   }
   const double all = static_cast<double>(words_ + numbers_.count());
   return static_cast<double>(words_) > kMistakes * all ? ColumnKind::kText : ColumnKind::kNumber;

@@ -32,6 +32,15 @@ class NumberSummary {
   std::vector<double> kept_;
 };
 
+// The dates of a column, read in one order of day and month.
+struct DateSummary {
+  NumberSummary seconds;
+  std::vector<NumberSummary> parts = std::vector<NumberSummary>(kDaysAndHours);
+  bool times = false;
+
+  void Add(int64_t date);
+};
+
 class ColumnSummary {
  public:
   explicit ColumnSummary(bool as_text) : as_text_(as_text) {}
@@ -46,24 +55,31 @@ class ColumnSummary {
   bool is_identifier(int64_t most_categories) const;
   // Whether there are too many different names to count them.
   bool uncounted() const { return uncounted_; }
-  bool times() const { return times_; }
 
   const NumberSummary& numbers() const { return numbers_; }
-  const NumberSummary& dates() const { return dates_; }
-  const std::vector<NumberSummary>& date_parts() const { return parts_; }
+  // Of a column of dates: whether some need an order of day and month, one that does, whether all
+  // are dates in this order, and what they are then.
+  bool needs_order() const { return !unordered_.empty(); }
+  const std::string& unordered_date() const { return unordered_; }
+  bool fits(DateOrder order) const { return dates(order).seconds.count() == words_; }
+  const DateSummary& dates(DateOrder order) const {
+    return order == DateOrder::kMonthFirst ? month_first_ : day_first_;
+  }
   // Names that were seen at least `rare` times, at most `most` of them, sorted; whether others
   // are left.
   std::vector<std::string> Categories(int64_t most, int64_t rare, bool* others) const;
   std::string MostFrequent() const;
 
  private:
+  void AddDate(absl::string_view text);
   void Count(absl::string_view text);
 
   bool as_text_;
   int64_t missing_ = 0, words_ = 0;
-  bool times_ = false, uncounted_ = false;
-  NumberSummary numbers_, dates_;
-  std::vector<NumberSummary> parts_ = std::vector<NumberSummary>(kDaysAndHours);
+  bool uncounted_ = false;
+  NumberSummary numbers_;
+  DateSummary day_first_, month_first_;  // those whose order is plain are in both
+  std::string unordered_;                // the first of the others
   absl::flat_hash_map<std::string, int64_t> counts_;
 };
 

@@ -160,6 +160,7 @@ absl::Status Table::Index(const OpenTableOptions& options) {
   TableRow row;
   int64_t end = 0;
   OddRows unlike_first, unlike_second;
+  DecimalEvidence decimals;
   while (true) {
     ONWARD_ASSIGN_OR_RETURN(const bool more, reader.Next(&row));
     if (!more) break;
@@ -170,15 +171,32 @@ absl::Status Table::Index(const OpenTableOptions& options) {
       Learn(row);
       continue;
     }
+    if (separator_ != ',') decimals.Look(row);
     unlike_first.Look(row);
     if (begins_.size() > 1) unlike_second.Look(row);
   }
   if (begins_.empty()) return absl::InvalidArgumentError("the file is empty");
   begins_.push_back(end);
   if (keyed) return absl::OkStatus();
+  ONWARD_RETURN_IF_ERROR(ChooseDecimals(options, decimals));
   ONWARD_RETURN_IF_ERROR(TakeHeader(options));
   return class_names_.empty() ? unlike_first.status(names_.empty() ? 0 : 1)
                               : unlike_second.status(0);
+}
+
+absl::Status Table::ChooseDecimals(const OpenTableOptions& options,
+                                   const DecimalEvidence& evidence) {
+  if (separator_ == ',' && options.decimal_comma.value_or(false)) {
+    return absl::InvalidArgumentError(
+        "decimal=comma: the file has commas between its fields, so they cannot be in numbers");
+  }
+  if (options.decimal_comma) {
+    decimal_comma_ = *options.decimal_comma;
+  } else {
+    ONWARD_ASSIGN_OR_RETURN(decimal_comma_, evidence.Commas(options.known_decimal_comma));
+  }
+  format_ = std::make_unique<CsvFormat>(separator_, decimal_comma_);
+  return absl::OkStatus();
 }
 
 absl::Status Table::TakeHeader(const OpenTableOptions& options) {

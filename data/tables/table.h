@@ -15,6 +15,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "data/stored_bytes.h"
+#include "data/tables/decimals.h"
 #include "data/tables/row.h"
 
 namespace onward {
@@ -25,6 +26,10 @@ struct OpenTableOptions {
   TableFile file = TableFile::kCsv;
   std::optional<bool> header;      // of a csv file; nullopt: found out
   std::vector<std::string> names;  // of columns that are expected: a row that has one is a header
+  // Whether numbers of a csv file have decimal commas; nullopt: found out. What the model's own
+  // files have decides where this one leaves it open.
+  std::optional<bool> decimal_comma;
+  bool known_decimal_comma = false;
 };
 
 class Table {
@@ -42,6 +47,7 @@ class Table {
   // What the labels are called, where the header tells (as scikit-learn's tables do).
   const std::vector<std::string>& class_names() const { return class_names_; }
   char separator() const { return separator_; }
+  bool decimal_comma() const { return decimal_comma_; }
 
   // By name, or by number from 0 (from -1 at the end).
   absl::StatusOr<size_t> Find(const std::string& which) const;
@@ -59,6 +65,7 @@ class Table {
  private:
   Table() = default;
   absl::Status Index(const OpenTableOptions& options);
+  absl::Status ChooseDecimals(const OpenTableOptions& options, const DecimalEvidence& evidence);
   absl::Status TakeHeader(const OpenTableOptions& options);
   // Cells that go by key into the order of the columns.
   void Arrange(TableRow* row) const;
@@ -67,6 +74,7 @@ class Table {
   StoredBytes file_;
   std::unique_ptr<const RowFormat> format_;
   char separator_ = ',';
+  bool decimal_comma_ = false;
   size_t columns_ = 0;
   std::vector<std::string> names_, class_names_;
   absl::flat_hash_map<std::string, size_t> places_;  // of names, where rows name their cells

@@ -45,18 +45,29 @@ absl::Status SetStandardise(const std::string& value, TableOptions* options) {
   return absl::OkStatus();
 }
 
-absl::Status SetCount(const std::string& name, const std::string& value, int64_t* count) {
-  if (absl::SimpleAtoi(value, count) && *count >= 1 && *count <= kMostCategories) {
+absl::StatusOr<int64_t> ReadCount(const std::string& name, const std::string& value) {
+  int64_t count = 0;
+  if (absl::SimpleAtoi(value, &count) && count >= 1 && count <= kMostCategories) return count;
+  return WrongOption(name, value, "a number from 1 to 100000");
+}
+
+absl::Status SetSpelling(const std::string& name, const std::string& value, TableOptions* options) {
+  if (name == "dates") {
+    if (value != "dmy" && value != "mdy") return WrongOption(name, value, "dmy or mdy");
+    options->dates = value == "dmy" ? DateOrder::kDayFirst : DateOrder::kMonthFirst;
     return absl::OkStatus();
   }
-  return WrongOption(name, value, "a number from 1 to 100000");
+  if (value != "comma" && value != "point") return WrongOption(name, value, "comma or point");
+  options->decimal_comma = value == "comma";
+  return absl::OkStatus();
 }
 
 }  // namespace
 
 bool IsTableOption(const std::string& name) {
-  const std::set<std::string> names = {"header",      "drop", "text_columns",   "missing",
-                                       "standardise", "text", "max_categories", "rare"};
+  const std::set<std::string> names = {"header", "drop",           "text_columns", "missing",
+                                       "text",   "max_categories", "standardise",  "rare",
+                                       "dates",  "decimal"};
   return names.contains(name);
 }
 
@@ -64,8 +75,16 @@ absl::Status SetTableOption(const std::string& name, const std::string& value,
                             TableOptions* options) {
   if (name == "missing") return SetMissing(value, options);
   if (name == "standardise") return SetStandardise(value, options);
-  if (name == "max_categories") return SetCount(name, value, &options->most_categories);
-  if (name == "rare") return SetCount(name, value, &options->rare);
+  if (name == "max_categories" || name == "rare") {
+    ONWARD_ASSIGN_OR_RETURN(const int64_t count, ReadCount(name, value));
+    if (name == "rare") {
+      options->rare = count;
+    } else {
+      options->most_categories = count;
+    }
+    return absl::OkStatus();
+  }
+  if (name == "dates" || name == "decimal") return SetSpelling(name, value, options);
   if (name == "text") {
     if (value != "onehot" && value != "codes") return WrongOption(name, value, "onehot or codes");
     options->text = value == "onehot" ? TextForm::kOneHot : TextForm::kCodes;

@@ -31,8 +31,10 @@ struct TableOptions {
   std::optional<MissingRule> missing;
   std::optional<bool> standardise_inputs, standardise_target;
   TextForm text = TextForm::kOneHot;
-  int64_t most_categories = 100;  // of a text column; all rarer ones are "other"
-  int64_t rare = 1;               // names seen less often are "other", too
+  int64_t most_categories = 100;          // of a text column; all rarer ones are "other"
+  std::optional<int64_t> rare;            // names seen less often are "other", too
+  DateOrder dates = DateOrder::kUnknown;  // unknown: found out
+  std::optional<bool> decimal_comma;      // of csv files; nothing: found out
 };
 
 // Whether a spec may say `name` of a table; sets it in this case.

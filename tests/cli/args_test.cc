@@ -27,6 +27,7 @@ Command Train() {
       Flag::Choice("gradient", {"op", "expanded"}, "how gradients are written").Default("op"),
       Flag::Value("input", "NAME=FILE", "a tensor").Repeated(),
       Flag::Value("optimizer", "O", "the optimizer"),
+      Flag::Choice("balance", {"weights", "sample"}, "of classes").Implied("weights"),
       Flag::Switch("quiet", "no progress"),
   };
   command.example = "onward train m.onnx -o out.onnx\nonward train m.onnx -o out.onnx --epochs 9";
@@ -60,6 +61,28 @@ TEST(Args, ReadsFlagsInEverySpelling) {
     EXPECT_EQ(args->Int("epochs"), 2);
     EXPECT_FALSE(args->Has("quiet"));
   }
+}
+
+TEST(Args, AFlagMayStandAlone) {
+  const struct {
+    std::vector<std::string> words;
+    const char* value;
+  } cases[] = {{{"--balance", "m.onnx"}, "weights"},
+               {{"m.onnx", "--balance"}, "weights"},
+               {{"--balance", "--quiet", "m.onnx"}, "weights"},
+               {{"--balance", "sample", "m.onnx"}, "sample"},
+               {{"--balance=sample", "m.onnx"}, "sample"},
+               {{"m.onnx"}, ""}};
+  for (const auto& c : cases) {
+    std::vector<std::string> words = c.words;
+    words.insert(words.end(), {"-o", "out"});
+    const absl::StatusOr<Args> args = Parse(words);
+    ASSERT_TRUE(args.ok()) << args.status();
+    EXPECT_EQ(args->String("balance"), c.value);
+    EXPECT_EQ(args->Argument("MODEL"), "m.onnx");
+  }
+  EXPECT_THAT(ErrorOf({"m.onnx", "-o", "out", "--balance=evenly"}), HasSubstr("evenly"));
+  EXPECT_THAT(HelpText("onward", Train()), HasSubstr("--balance [weights|sample]"));
 }
 
 TEST(Args, GivesDefaults) {

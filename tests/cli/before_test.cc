@@ -66,6 +66,10 @@ TEST_F(BeforeTheFirstStep, ADryRunSaysAllAndWritesNothing) {
             HasSubstr("weights     1 tensor trained (4 numbers)"),
             HasSubstr("steps       12; an epoch has 4 of 16 examples, the last of 2")));
   EXPECT_THAT(r.output, AllOf(HasSubstr("memory      about "), HasSubstr("time        about ")));
+  const CommandResult events =
+      Train("m.onnx", Csv("d.csv") + "--dry-run --tensorboard " + Path("events"));
+  EXPECT_THAT(events.output, HasSubstr("note: not written in a dry run: --tensorboard\n"));
+  EXPECT_FALSE(fs::exists(Path("events")));
   const CommandResult json =
       Train("m.onnx", Csv("d.csv") + "--dry-run --json --train w --batch 16 -o " + Path("o.onnx"));
   EXPECT_THAT(json.output, AllOf(HasSubstr("\"steps\":4,"), HasSubstr("\"trained_numbers\":4,"),

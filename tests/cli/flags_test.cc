@@ -25,6 +25,10 @@
 #include "tests/support/text_model.h"
 
 namespace onward {
+
+// Beside the type, where gtest looks for it.
+void PrintTo(const FlagRow& row, std::ostream* out) { *out << row.command << " " << row.flag; }
+
 namespace {
 
 using ::testing::ElementsAre;
@@ -32,8 +36,6 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 namespace fs = std::filesystem;
-
-void PrintTo(const FlagRow& row, std::ostream* out) { *out << row.command << " " << row.flag; }
 
 FlagRows AllRows() {
   FlagRows rows = TrainFlagRows();

@@ -139,6 +139,9 @@ TEST_F(RunFile, ARateIsSuggested) {
               AllOf(HasSubstr("{\"learning_rate\":1e-07,\"loss\":"), HasSubstr("smoothed_loss")));
   EXPECT_EQ(json.output, Onward(line + "--find-lr --quiet --json").output);
   EXPECT_EQ(Onward(line + "--find-lr --dry-run").exit_code, 2);
+  const CommandResult events = Onward(line + "--find-lr --tensorboard " + Path("events"));
+  EXPECT_EQ(events.exit_code, 2);
+  EXPECT_THAT(events.errors, HasSubstr("--find-lr writes no event files"));
 }
 
 TEST(SuggestRate, LiesInTheDescent) {

@@ -159,6 +159,51 @@ TEST_F(TablesTest, Regression) {
   EXPECT_EQ(Onward("eval " + Path("raw.onnx") + " --data " + data).exit_code, 0);
 }
 
+TEST_F(TablesTest, SpelledAsElsewhere) {
+  std::string text = "Datum;Preis;Ort;teuer\n";
+  for (int i = 0; i < 60; ++i) {
+    absl::StrAppend(&text, 1 + i % 28, "/", 1 + i % 12, "/2024;", i, ",5;", i % 2 ? "Bonn" : "Ulm",
+                    ";", i < 30 ? "nein" : "ja", "\n");
+  }
+  scratch_.Write("t.csv", text);
+  const CommandResult r = Onward("train mlp:8 --data 'csv:" + Path("t.csv") +
+                                 "?label=teuer' --epochs 40 -o " + Path("t.onnx"));
+  ASSERT_EQ(r.exit_code, 0) << r.errors;
+  EXPECT_THAT(r.errors, AllOf(HasSubstr("1 number with decimal commas standardised"),
+                              HasSubstr("1 date (day/month/year) in parts standardised")));
+  // One row tells neither what a comma nor what the first number of a date is: the model does.
+  scratch_.Write("row.csv", "Datum;Preis;Ort\n1/2/2024;1,125;Ulm\n");
+  scratch_.Write("iso.csv", "Datum,Preis,Ort\n2024-02-01,1.125,Ulm\n");
+  for (const char* rows : {"row.csv", "iso.csv"}) {
+    Must("predict " + Path("t.onnx") + " --data csv:" + Path(rows) + " -o " + Path(rows) + ".out");
+  }
+  EXPECT_EQ(Lines("row.csv.out"), Lines("iso.csv.out"));
+  EXPECT_THAT(Lines("row.csv.out")[1], HasSubstr("1,nein,"));
+}
+
+TEST_F(TablesTest, ExportLikeKeepsColumnsAndNames) {
+  scratch_.Write("t.csv", "size,kind,y\n1,a,no\n2,b,yes\n3,a,no\n4,b,yes\n");
+  const std::string data = " --data 'csv:" + Path("t.csv") + "?label=y'";
+  Must("new mlp:4" + data + " -o " + Path("new.onnx"));
+  Model bare = ReadModel(Path("new.onnx")).value();
+  bare.SetMetadata("onward.preparation", "");
+  ASSERT_TRUE(WriteModel(bare, Path("bare.onnx")).ok());
+  Must("train " + Path("new.onnx") + data + " --batch 2 --epochs 3 -o " + Path("t.onnx"));
+  Must("export " + Path("t.onnx") + " --like " + Path("bare.onnx") + " -o " + Path("like.onnx"));
+  Must("export " + Path("t.onnx") + " -o " + Path("plain.onnx"));
+  scratch_.Write("rows.csv", "kind,size\nb,3\na,\n");
+  for (const char* model : {"like.onnx", "plain.onnx"}) {
+    Must("predict " + Path(model) + " --data 'csv:" + Path("rows.csv") + "?limit=1' -o " +
+         Path(model) + ".csv");
+  }
+  EXPECT_EQ(Lines("like.onnx.csv"), Lines("plain.onnx.csv"));
+  EXPECT_THAT(Lines("like.onnx.csv")[1], ::testing::AnyOf(HasSubstr(",yes,"), HasSubstr(",no,")));
+  // `run` takes the tensors of the model, whatever its file knows of tables.
+  const CommandResult run = Onward("run " + Path("like.onnx") + " -i x=3 --json");
+  EXPECT_EQ(run.exit_code, 2);
+  EXPECT_THAT(run.errors, HasSubstr("x"));
+}
+
 TEST_F(TablesTest, NewModels) {
   scratch_.Write("d.csv", "a,b,y\n1,x,0\n2,y,1\n3,x,2\n4,y,1\n");
   const std::string data = " --data 'csv:" + Path("d.csv") + "?label=y";

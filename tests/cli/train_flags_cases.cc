@@ -19,6 +19,8 @@ FlagRows TrainRows() {
        "0"},
       {"train", "output", train, "-o @o.onnx", "EXIT", "0"},
       {"train", "eval", all, kEval, "OUT", "eval_accuracy"},
+      {"train", "folds", train, "--folds 3", "OUT", "\"folds\":3,"},
+      {"train", "balance", all, "--balance sample", "MODEL", "onward.balance"},
       {"train", "epochs", all, "--epochs 3", "OUT", "\"steps\":12,"},
       {"train", "steps", all, "--steps 3", "OUT", "\"steps\":3,"},
       {"train", "batch", "@m.onnx --data csv:@d.csv?label=label --json -o @o.onnx", "--batch 10",

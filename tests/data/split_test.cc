@@ -17,7 +17,9 @@ namespace {
 using ::testing::AllOf;
 using ::testing::DoubleEq;
 using ::testing::ElementsAre;
+using ::testing::Ge;
 using ::testing::HasSubstr;
+using ::testing::Le;
 
 class SplitTest : public SpecTest {
  protected:
@@ -90,6 +92,35 @@ TEST_F(SplitTest, RoundsToTheShareOfAll) {
   const std::string spec = Labelled(Repeated({{0, 1}, {1, 2}, {2, 3}, {3, 4}}));
   EXPECT_EQ(Open(spec + "?split=0.6")->size(), 6);
   EXPECT_EQ(Open(spec + "?split=0.6", Split::kTest)->size(), 4);
+}
+
+TEST_F(SplitTest, FoldsDivideEveryClass) {
+  const std::string spec = Labelled(Repeated({{0, 13}, {1, 7}, {2, 4}}));
+  std::multiset<double> judged;
+  for (int fold = 1; fold <= 4; ++fold) {
+    const std::string folded = absl::StrCat(spec, "?fold=", fold, "/4");
+    const auto train = Open(folded), rest = Open(folded, Split::kTest);
+    EXPECT_EQ(train->size(), 18);
+    EXPECT_EQ(rest->size(), 6);
+    const std::vector<int64_t> counts = ClassCounts(*rest);
+    EXPECT_THAT(counts, ElementsAre(AllOf(Ge(3), Le(4)), AllOf(Ge(1), Le(2)), 1));
+    for (double example : All(*rest)) judged.insert(example);
+    std::set<double> both;
+    for (const Dataset* part : {train.get(), rest.get()}) {
+      for (double example : All(*part)) both.insert(example);
+    }
+    EXPECT_EQ(both.size(), 24u);
+  }
+  EXPECT_EQ(judged.size(), 24u);
+  EXPECT_EQ(std::set<double>(judged.begin(), judged.end()).size(), 24u);
+  EXPECT_NE(All(*Open(spec + "?fold=1/4&part=rest")),
+            All(*Open(spec + "?fold=1/4&part=rest&split_seed=1")));
+  EXPECT_TRUE(IsSplitSpec(spec + "?fold=1/4"));
+  for (const char* wrong : {"0/4", "5/4", "1/1", "1", "a/b", "1/2/3"}) {
+    EXPECT_THAT(ErrorOf(absl::StrCat(spec, "?fold=", wrong)), HasSubstr("which of how many"));
+  }
+  EXPECT_THAT(ErrorOf(spec + "?fold=1/25"), HasSubstr("leaves a part empty"));
+  EXPECT_THAT(ErrorOf(spec + "?fold=1/4&split=0.5"), HasSubstr("choose one"));
 }
 
 TEST_F(SplitTest, ClassWeightsMakeClassesCountTheSame) {

@@ -18,7 +18,10 @@ struct UsualTraining {
   const char* optimizer;
   int64_t steps, fewest_epochs, most_epochs;
 };
-constexpr UsualTraining kMlpTraining = {"adamw:lr=0.003,weight_decay=0.01", 10000, 20, 150};
+constexpr UsualTraining kMlpTraining = {"adamw:lr=0.003,weight_decay=0.3", 10000, 20, 40};
+// Of a small table a network soon learns every row by heart.
+constexpr UsualTraining kSmallMlpTraining = {"adamw:lr=0.003,weight_decay=1", 10000, 15, 15};
+constexpr int64_t kSmallTable = 2000;  // rows
 constexpr UsualTraining kGptTraining = {"adamw:lr=0.001,weight_decay=0.1", 1000, 1, 50};
 constexpr int64_t kLongestWarmup = 200, kSmallestBatch = 8, kUsualBatch = 64;
 
@@ -71,7 +74,9 @@ absl::StatusOr<Model> MakeModel(const MadeSpec& spec, const Dataset& data, uint6
 }
 
 MadeTraining TrainingFor(const MadeSpec& spec, const Dataset& data, const AskedTraining& asked) {
-  const UsualTraining& usual = std::holds_alternative<MlpSpec>(spec) ? kMlpTraining : kGptTraining;
+  const UsualTraining& usual = !std::holds_alternative<MlpSpec>(spec) ? kGptTraining
+                               : data.size() < kSmallTable            ? kSmallMlpTraining
+                                                                      : kMlpTraining;
   MadeTraining training;
   training.optimizer = usual.optimizer;
   // Small tables need steps more than large batches.

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/status.h"
+#include "trainer/make/bins.h"
 #include "trainer/make/layers.h"
 #include "trainer/make/make_model.h"
 
@@ -36,8 +37,9 @@ void AddEmbeddings(const Expr& codes, const TablePreparation& table, Layers* lay
   }
 }
 
-// Numbers as they are, but for those far out: x / sqrt(1 + (x / far)^2).
-absl::Status AddInput(const FieldInfo& field, const Dataset& data, Layers* layers,
+// Numbers, those of tables with their ranges beside them; those far out are drawn in:
+// x / sqrt(1 + (x / far)^2).
+absl::Status AddInput(size_t index, const FieldInfo& field, const Dataset& data, Layers* layers,
                       Features* features) {
   if (field.dtype == DType::kString || field.varies) {
     return absl::InvalidArgumentError(absl::StrCat(data.source(), ": '", field.name, "' is ",
@@ -49,14 +51,20 @@ absl::Status AddInput(const FieldInfo& field, const Dataset& data, Layers* layer
   type.dims.insert(type.dims.begin(), Dim{-1, "N"});
   Expr x = b.Input(field.name, std::move(type));
   const Preparation* preparation = data.preparation();
-  if (field.name == "codes" && preparation != nullptr && preparation->table) {
+  const bool table = preparation != nullptr && preparation->table;
+  if (field.name == "codes" && table) {
     AddEmbeddings(x, *preparation->table, layers, features);
     return absl::OkStatus();
   }
   if (field.shape.rank() != 1) x = b.Op("Flatten", {x}, {{"axis", 1}});
   if (field.dtype != DType::kFloat) x = Cast(x, DType::kFloat);
-  features->parts.push_back(x / Sqrt(x * x / (kFar * kFar) + 1));
   features->width += field.shape.elements();
+  if (table && field.name == "x" && field.dtype == DType::kFloat) {
+    ONWARD_ASSIGN_OR_RETURN(const NumberBins bins, FindBins(data, index, *preparation->table));
+    if (bins.size() > 0) x = Concat({x, Binned(x, bins, &b)}, 1);
+    features->width += bins.size();
+  }
+  features->parts.push_back(x / Sqrt(x * x / (kFar * kFar) + 1));
   return absl::OkStatus();
 }
 
@@ -76,8 +84,10 @@ absl::StatusOr<Model> MakeMlp(const MlpSpec& spec, const Dataset& data, uint64_t
   ONWARD_ASSIGN_OR_RETURN(const int64_t outputs, OutputsFor(data));
   Layers layers("mlp", seed, environment);
   Features features;
-  for (const FieldInfo& field : data.fields()) {
-    if (!field.is_label) ONWARD_RETURN_IF_ERROR(AddInput(field, data, &layers, &features));
+  const std::vector<FieldInfo> fields = data.fields();
+  for (size_t i = 0; i < fields.size(); ++i) {
+    if (fields[i].is_label) continue;
+    ONWARD_RETURN_IF_ERROR(AddInput(i, fields[i], data, &layers, &features));
   }
   if (features.parts.empty()) {
     return absl::InvalidArgumentError(absl::StrCat(data.source(), ": has no inputs"));

@@ -11,8 +11,13 @@
 
 namespace onward {
 
+// What of a run is told beside how far it is: its settings, notes and evaluations too, or
+// warnings alone.
+enum class ProgressTalk { kAll, kWarnings };
+
 // How far it is, and figures of evaluations, on standard error.
-std::unique_ptr<RunListener> ProgressListener(ProgressStyle style);
+std::unique_ptr<RunListener> ProgressListener(ProgressStyle style,
+                                              ProgressTalk talk = ProgressTalk::kAll);
 
 // One JSON object per step and per evaluation, one before them (what is known of the run) and one
 // at the end; run_log.h reads them. A resumed run continues the file.

@@ -82,6 +82,7 @@ Checkpoints::Checkpoints(const TrainOptions& options, int64_t steps, bool has_be
 }
 
 bool Checkpoints::IsDue(int64_t steps, bool epoch_ends) const {
+  if (options_.output.empty()) return false;
   const double since = SteadySeconds() - saved_time_;
   if (options_.save_every > 0 && steps % options_.save_every == 0) return true;
   return since >= (epoch_ends ? kSavesShare * cost_ : options_.save_seconds);
@@ -107,6 +108,7 @@ absl::StatusOr<Model> Checkpoints::Described(const TrainingModel& model, int64_t
   out.SetMetadata(kMetaDataSeed, absl::StrCat(options_.seed));
   out.SetMetadata(kMetaBatch, absl::StrCat(options_.batch));
   out.SetMetadata(kMetaShuffle, options_.shuffle ? "1" : "0");
+  out.SetMetadata(kMetaBalance, options_.balance ? "1" : "");
   out.SetMetadata(kMetaDropLast, options_.drop_last ? "1" : "0");
   out.SetMetadata(kMetaBest, "");
   if (!options_.model_fingerprint.empty()) {
@@ -120,7 +122,7 @@ absl::StatusOr<Model> Checkpoints::Described(const TrainingModel& model, int64_t
 
 absl::Status Checkpoints::Save(const TrainingModel& model, int64_t steps,
                                const BatchPosition& position) {
-  if (steps == saved_at_) return absl::OkStatus();
+  if (steps == saved_at_ || options_.output.empty()) return absl::OkStatus();
   const double begin = SteadySeconds();
   ONWARD_ASSIGN_OR_RETURN(const Model out, Described(model, steps, position));
   ONWARD_RETURN_IF_ERROR(WriteModel(out, options_.output, options_.write));

@@ -20,6 +20,7 @@ inline constexpr char kMetaIndex[] = "onward.data_index";
 inline constexpr char kMetaDataSeed[] = "onward.data_seed";
 inline constexpr char kMetaBatch[] = "onward.batch";
 inline constexpr char kMetaShuffle[] = "onward.shuffle";  // 0: examples in their order
+inline constexpr char kMetaBalance[] = "onward.balance";  // 1: classes are taken equally often
 // 1: the short batch at the end of an epoch is left out, as it is where nothing is said.
 inline constexpr char kMetaDropLast[] = "onward.drop_last";
 inline constexpr char kMetaSkipped[] = "onward.skipped_steps";  // their numbers were not finite
@@ -44,13 +45,14 @@ enum class OnNan {
 };
 
 struct TrainOptions {
-  std::string output;  // where checkpoints go
+  std::string output;  // where checkpoints go; empty: nowhere
   WriteOptions write;  // and how
   int64_t steps = 0;   // in all, resumed ones included; 0: epochs decide
   int64_t epochs = 1;
   int64_t batch = 64;
   uint64_t seed = 0;
   bool shuffle = true;
+  bool balance = false;    // classes are taken equally often
   bool drop_last = false;  // leave out the short batch at the end of an epoch
   // A checkpoint is written after every epoch (unless the last one was so recent that
   // writing would take more than a twentieth of the time), after so many steps where that

@@ -155,6 +155,7 @@ class Preparer {
     batches.batch_size = options_.batch;
     batches.shuffle = options_.shuffle;
     batches.seed = options_.seed;
+    batches.balance = options_.balance;
     batches.drop_last = options_.drop_last;
     ONWARD_ASSIGN_OR_RETURN(BatchSource source, BatchSource::Create(p_.data, batches));
     p_.source.emplace(std::move(source));

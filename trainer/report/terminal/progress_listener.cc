@@ -9,7 +9,8 @@ namespace {
 
 class ShownProgress : public RunListener {
  public:
-  explicit ShownProgress(ProgressStyle style) : style_(style) {}
+  ShownProgress(ProgressStyle style, ProgressTalk talk)
+      : style_(style), talks_(talk == ProgressTalk::kAll) {}
 
   absl::Status OnStart(const RunFacts& facts) override {
     Progress::Options options;
@@ -17,8 +18,10 @@ class ShownProgress : public RunListener {
     options.total_steps = facts.total_steps;
     options.style = style_;
     progress_ = std::make_unique<Progress>(std::move(options));
-    for (const std::string& line : StatementLines(facts)) Say(line);
-    for (const std::string& note : facts.notes) OnNote({note});
+    if (talks_) {
+      for (const std::string& line : StatementLines(facts)) Say(line);
+      for (const std::string& note : facts.notes) OnNote({note});
+    }
     for (const std::string& text : facts.warnings) OnNote({text, true});
     return absl::OkStatus();
   }
@@ -31,6 +34,7 @@ class ShownProgress : public RunListener {
   }
 
   absl::Status OnEvaluation(const EvaluationEvent& event) override {
+    if (!talks_) return absl::OkStatus();
     const std::string when = event.baseline    ? "before training"
                              : event.epoch > 0 ? absl::StrCat("epoch ", event.epoch)
                                                : absl::StrCat("step ", event.step);
@@ -58,14 +62,15 @@ class ShownProgress : public RunListener {
   }
 
   ProgressStyle style_;
+  bool talks_;
   double loss_ = kNotMeasured, accuracy_ = kNotMeasured;  // smoothed
   std::unique_ptr<Progress> progress_;                    // null before the start
 };
 
 }  // namespace
 
-std::unique_ptr<RunListener> ProgressListener(ProgressStyle style) {
-  return std::make_unique<ShownProgress>(style);
+std::unique_ptr<RunListener> ProgressListener(ProgressStyle style, ProgressTalk talk) {
+  return std::make_unique<ShownProgress>(style, talk);
 }
 
 }  // namespace onward
