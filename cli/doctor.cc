@@ -130,8 +130,7 @@ Command DoctorCommand() {
   for (Flag& f : AuthorFlags()) flags.push_back(std::move(f));
   return Computing(
       {.name = "doctor",
-       .summary = "why a model does not learn: findings, each with the number that shows it and "
-                  "the flag that helps",
+       .summary = "why a model does not learn, each reason with its number and the flag that helps",
        .arguments = {{"MODEL", "an .onnx file; it is not changed"}},
        .flags = std::move(flags),
        .example = "onward doctor model.onnx --data mnist:DIR --optimizer sgd:lr=0.1",

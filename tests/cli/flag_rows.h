@@ -3,6 +3,7 @@
 #ifndef ONWARD_TESTS_CLI_FLAG_ROWS_H_
 #define ONWARD_TESTS_CLI_FLAG_ROWS_H_
 
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,10 @@ struct FlagRow {
   std::string with = "";    // what is in it with the flag, and not without
   std::string before = "";  // a command that makes what the other two need
 };
+
+inline void PrintTo(const FlagRow& row, std::ostream* out) {
+  *out << row.command << " " << row.flag;
+}
 
 using FlagRows = std::vector<FlagRow>;
 
