@@ -24,10 +24,6 @@
 #include "tests/support/text_model.h"
 
 namespace onward {
-
-// Beside the type, where gtest looks for it.
-void PrintTo(const FlagRow& row, std::ostream* out) { *out << row.command << " " << row.flag; }
-
 namespace {
 
 using ::testing::ElementsAre;
