@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/status.h"
+#include "core/graph/cast_node.h"
 #include "core/graph/name_scope.h"
 #include "core/graph/rename.h"
 #include "core/graph/verify.h"
@@ -120,13 +121,9 @@ std::string InferredFor(const std::string& compared, const std::string& output, 
   const DType trained = dtype(compared), inferred = dtype(output);
   const bool known = trained != DType::kUndefined && inferred != DType::kUndefined;
   if (!known || trained == inferred) return output;
-  Node cast;
-  cast.op_type = "Cast";
-  cast.attributes["to"] = static_cast<int64_t>(trained);
-  cast.inputs = {output};
-  cast.outputs = {NameScope(*graph).Unique(absl::StrCat(output, "__compared"))};
-  graph->nodes.push_back(cast);
-  return cast.outputs[0];
+  const std::string cast = NameScope(*graph).Unique(absl::StrCat(output, "__compared"));
+  graph->nodes.push_back(CastNode(output, cast, trained));
+  return cast;
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/status.h"
+#include "core/graph/cast_node.h"
 #include "core/graph/infer.h"
 #include "core/graph/name_scope.h"
 #include "training_info/surgery/portable.h"
@@ -85,7 +86,7 @@ class Widening {
       std::string& known = (*wide)[in];
       if (known.empty()) {
         known = names_.Unique(absl::StrCat(in, "__float"));
-        AddCast(in, known, DType::kFloat, graph);
+        graph->nodes.push_back(CastNode(in, known, DType::kFloat));
       }
       in = known;
     }
@@ -101,16 +102,9 @@ class Widening {
       out = rounded.back().first;
     }
     graph->nodes.push_back(std::move(node));
-    for (const auto& [from, to] : rounded) AddCast(from, to, TypeIn(typed, to)->dtype, graph);
-  }
-
-  static void AddCast(const std::string& from, const std::string& to, DType dtype, Graph* graph) {
-    Node cast;
-    cast.op_type = "Cast";
-    cast.inputs = {from};
-    cast.outputs = {to};
-    cast.attributes["to"] = static_cast<int64_t>(dtype);
-    graph->nodes.push_back(std::move(cast));
+    for (const auto& [from, to] : rounded) {
+      graph->nodes.push_back(CastNode(from, to, TypeIn(typed, to)->dtype));
+    }
   }
 
   const OperatorSet& operators_;

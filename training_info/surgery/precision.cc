@@ -9,6 +9,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
+#include "core/graph/cast_node.h"
 #include "core/graph/constant.h"
 #include "core/graph/name_scope.h"
 #include "core/graph/verify.h"
@@ -126,12 +127,7 @@ class Lowering {
     std::string& cast = casts_[{now.name, dtype}];
     if (!cast.empty()) return cast;
     cast = names_.Unique(absl::StrCat(now.name, "__", DTypeName(dtype)));
-    Node node;
-    node.op_type = "Cast";
-    node.inputs = {now.name};
-    node.outputs = {cast};
-    node.attributes["to"] = static_cast<int64_t>(dtype);
-    forward_.nodes.push_back(std::move(node));
+    forward_.nodes.push_back(CastNode(now.name, cast, dtype));
     return cast;
   }
 

@@ -7,6 +7,7 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
+#include "core/graph/cast_node.h"
 
 namespace onward {
 namespace {
@@ -47,15 +48,6 @@ bool IsServedBetterInFloat(const KernelRequest& call, const KernelTable& table) 
   const std::vector<ValueSpec> inputs = InFloat(call.inputs), outputs = InFloat(call.outputs);
   const std::optional<size_t> wide = ServingEntry({call.node, inputs, outputs, call.opsets}, table);
   return wide.has_value() && *wide < *narrow;
-}
-
-Node CastNode(const std::string& from, const std::string& to, DType dtype) {
-  Node cast;
-  cast.op_type = "Cast";
-  cast.inputs = {from};
-  cast.outputs = {to};
-  cast.attributes["to"] = static_cast<int64_t>(dtype);
-  return cast;
 }
 
 }  // namespace
