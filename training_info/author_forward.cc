@@ -35,7 +35,7 @@ class ForwardWriter {
     GraphBuilder b(&work_, &operators_, "train");
     for (const std::string& name : trained_) {
       const Tensor& weight = graph_.initializers.at(name);
-      const bool narrow = weight.dtype() == DType::kFloat16 || weight.dtype() == DType::kBFloat16;
+      const bool narrow = IsHalf(weight.dtype());
       TrainedWeight trained{name, name, weight.dtype()};
       if (narrow && options_.precision != DType::kUndefined) {
         const Expr master = state_.AddLike(b, absl::StrCat(name, "__master"), name,

@@ -25,9 +25,7 @@ Tensor Filled(DType dtype, const Shape& shape, double value) {
   return t;
 }
 
-DType Wide(DType dtype) {
-  return dtype == DType::kFloat16 || dtype == DType::kBFloat16 ? DType::kFloat : dtype;
-}
+DType Wide(DType dtype) { return IsHalf(dtype) ? DType::kFloat : dtype; }
 
 class UpdateWriter {
  public:

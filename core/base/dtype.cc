@@ -39,9 +39,10 @@ int DTypeBits(DType dtype) {
 }
 
 bool IsFloating(DType dtype) {
-  return dtype == DType::kFloat || dtype == DType::kDouble || dtype == DType::kFloat16 ||
-         dtype == DType::kBFloat16;
+  return dtype == DType::kFloat || dtype == DType::kDouble || IsHalf(dtype);
 }
+
+bool IsHalf(DType dtype) { return dtype == DType::kFloat16 || dtype == DType::kBFloat16; }
 
 bool IsInteger(DType dtype) {
   switch (dtype) {

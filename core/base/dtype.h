@@ -51,6 +51,8 @@ int DTypeBits(DType dtype);
 bool IsKnownDType(int32_t onnx_code);
 // float16, bfloat16, float, double: the types gradients flow through.
 bool IsFloating(DType dtype);
+// float16 and bfloat16: half the bits of a float, whose sums are kept in float.
+bool IsHalf(DType dtype);
 bool IsInteger(DType dtype);
 
 template <typename T>

@@ -119,7 +119,7 @@ Expr Where(const Expr& condition, const Expr& a, const Expr& b) {
   return condition.builder().Op("Where", {condition, a, b});
 }
 Expr Widened(const Expr& x) {
-  const bool narrow = x.dtype() == DType::kFloat16 || x.dtype() == DType::kBFloat16;
+  const bool narrow = IsHalf(x.dtype());
   return narrow ? Cast(x, DType::kFloat) : x;
 }
 namespace {

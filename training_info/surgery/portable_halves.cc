@@ -17,8 +17,7 @@
 namespace onward {
 namespace {
 
-bool IsHalf(DType dtype) { return dtype == DType::kFloat16 || dtype == DType::kBFloat16; }
-bool IsHalf(const ValueType& type) { return type.is_tensor() && IsHalf(type.dtype); }
+bool IsHalfTensor(const ValueType& type) { return type.is_tensor() && IsHalf(type.dtype); }
 
 // What runtimes do with tensors of any type. Bodies are widened themselves.
 bool OnlyMoves(const Node& node) {
@@ -58,7 +57,7 @@ class Widening {
   }
   static bool IsHalfIn(const Graph& typed, const std::string& value) {
     const std::optional<ValueType> type = TypeIn(typed, value);
-    return type.has_value() && IsHalf(*type);
+    return type.has_value() && IsHalfTensor(*type);
   }
 
   // A body is typed like a graph whose inputs are what it captures. What cannot be typed stays.
@@ -116,7 +115,7 @@ class Widening {
 absl::Status ComputeHalvesInFloat(const OperatorSet& operators, Graph* graph) {
   Graph typed = *graph;
   ONWARD_RETURN_IF_ERROR(InferKnownTypes(&typed, operators));
-  if (absl::c_none_of(typed.types, [](const auto& t) { return IsHalf(t.second); }))
+  if (absl::c_none_of(typed.types, [](const auto& t) { return IsHalfTensor(t.second); }))
     return absl::OkStatus();
   Widening(typed, operators).Widen(typed, graph);
   return absl::OkStatus();

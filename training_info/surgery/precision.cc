@@ -71,9 +71,7 @@ const std::vector<Row>& Table() {
 }
 
 // double stays what it is.
-bool IsReal(DType dtype) {
-  return dtype == DType::kFloat || dtype == DType::kFloat16 || dtype == DType::kBFloat16;
-}
+bool IsReal(DType dtype) { return dtype == DType::kFloat || IsHalf(dtype); }
 
 bool Fits(const Tensor& t, DType low) {
   if (low != DType::kFloat16 || t.dtype() != DType::kFloat) return true;

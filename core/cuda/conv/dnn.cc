@@ -107,7 +107,7 @@ absl::Status DnnConv::Describe(DType dtype, const ConvGeometry& g, bool allow_tf
   ONWARD_RETURN_IF_ERROR(
       StatusOf(cudnnSetConvolutionGroupCount(conv_.get(), static_cast<int>(g.groups)), kWhat));
   // By default floats would be multiplied as TF32.
-  const bool narrow = dtype == DType::kFloat16 || dtype == DType::kBFloat16;
+  const bool narrow = IsHalf(dtype);
   const cudnnMathType_t math = narrow       ? CUDNN_TENSOR_OP_MATH
                                : allow_tf32 ? CUDNN_DEFAULT_MATH
                                             : CUDNN_FMA_MATH;

@@ -16,8 +16,6 @@
 namespace onward {
 namespace {
 
-bool Is16Bit(DType dtype) { return dtype == DType::kFloat16 || dtype == DType::kBFloat16; }
-
 constexpr int64_t kConvertGrain = 16384;
 
 void ToFloat(const Tensor& from, float* to) {
@@ -78,7 +76,7 @@ std::vector<ValueSpec> FloatSpecs(absl::Span<const ValueSpec> specs) {
   std::vector<ValueSpec> out(specs.begin(), specs.end());
   for (ValueSpec& spec : out) {
     spec.layout = nullptr;
-    if (!Is16Bit(spec.dtype)) continue;
+    if (!IsHalf(spec.dtype)) continue;
     spec.dtype = DType::kFloat;
     spec.constant = nullptr;
   }
@@ -94,14 +92,14 @@ Kernel ThroughFloat(Kernel inner, const AdaptOptions& options, const KernelReque
   kernel.in_place = inner.in_place;
   kernel.infallible = inner.infallible;
   for (int i = 0; i < static_cast<int>(r.inputs.size()); ++i) {
-    if (!Is16Bit(r.inputs[i].dtype)) continue;
+    if (!IsHalf(r.inputs[i].dtype)) continue;
     const auto& skipped = options.shape_only;
     const bool read = std::find(skipped.begin(), skipped.end(), i) == skipped.end();
     state->inputs.push_back({i, read ? plan.Add(r.in(i).elements() * sizeof(float)) : 0});
     state->read.push_back(read);
   }
   for (int i = 0; i < static_cast<int>(r.outputs.size()); ++i) {
-    if (!Is16Bit(r.outputs[i].dtype)) continue;
+    if (!IsHalf(r.outputs[i].dtype)) continue;
     state->outputs.push_back({i, plan.Add(r.out(i).elements() * sizeof(float))});
   }
   state->inner = std::move(inner);
@@ -119,8 +117,8 @@ absl::StatusOr<Kernel> MakeShaped(const KernelFactory& factory, const ShapeRule&
                                   const std::map<std::string, int>& opsets) {
   const KernelRequest request{node, inputs, outputs, opsets};
   bool narrow = false;
-  for (const ValueSpec& v : inputs) narrow |= Is16Bit(v.dtype);
-  for (const ValueSpec& v : outputs) narrow |= Is16Bit(v.dtype);
+  for (const ValueSpec& v : inputs) narrow |= IsHalf(v.dtype);
+  for (const ValueSpec& v : outputs) narrow |= IsHalf(v.dtype);
   const std::vector<ValueSpec> float_in = narrow ? FloatSpecs(inputs) : std::vector<ValueSpec>(),
                                float_out = narrow ? FloatSpecs(outputs) : std::vector<ValueSpec>();
   const KernelRequest wide{node, float_in, float_out, opsets};

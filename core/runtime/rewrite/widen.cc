@@ -12,8 +12,6 @@
 namespace onward {
 namespace {
 
-bool IsNarrow(DType dtype) { return dtype == DType::kFloat16 || dtype == DType::kBFloat16; }
-
 // Sums of products, whose meaning in 16 bits is the float's, rounded.
 bool IsProduct(const Node& node) {
   if (node.domain == kOnwardDomain) {
@@ -36,7 +34,7 @@ std::optional<size_t> ServingEntry(const KernelRequest& request, const KernelTab
 std::vector<ValueSpec> InFloat(absl::Span<const ValueSpec> specs) {
   std::vector<ValueSpec> wide(specs.begin(), specs.end());
   for (ValueSpec& spec : wide) {
-    if (!IsNarrow(spec.dtype)) continue;
+    if (!IsHalf(spec.dtype)) continue;
     spec = {DType::kFloat, spec.shape, nullptr, nullptr};
   }
   return wide;
@@ -56,7 +54,7 @@ std::vector<Node> Widener::Widen(const KernelRequest& call, const EvaluateContex
                                  NameScope* names,
                                  absl::flat_hash_map<std::string, ValueType>* types) {
   const auto known = [](const ValueSpec& v) { return !v.present() || v.shape.has_value(); };
-  if (!IsProduct(call.node) || call.inputs.empty() || !IsNarrow(call.inputs[0].dtype) ||
+  if (!IsProduct(call.node) || call.inputs.empty() || !IsHalf(call.inputs[0].dtype) ||
       !absl::c_all_of(call.inputs, known) || !absl::c_all_of(call.outputs, known) ||
       !IsServedBetterInFloat(call, context.device->kernels())) {
     return {};
@@ -72,7 +70,7 @@ std::vector<Node> Widener::Widen(const KernelRequest& call, const EvaluateContex
   for (int i = 0; i < static_cast<int>(product.inputs.size()); ++i) {
     const ValueSpec& spec = call.inputs[i];
     // What is there for its shape may have any type.
-    if (!IsNarrow(spec.dtype) || context.operators->ShapeOnly(call.node, i)) continue;
+    if (!IsHalf(spec.dtype) || context.operators->ShapeOnly(call.node, i)) continue;
     std::string& value = product.inputs[i];
     std::string& copy = spec.constant == nullptr ? copies[value] : constants_[value];
     if (copy.empty()) {
@@ -83,7 +81,7 @@ std::vector<Node> Widener::Widen(const KernelRequest& call, const EvaluateContex
   }
   for (size_t i = 0; i < product.outputs.size(); ++i) {
     const ValueSpec& spec = call.outputs[i];
-    if (!IsNarrow(spec.dtype)) continue;
+    if (!IsHalf(spec.dtype)) continue;
     std::string wide = in_float(product.outputs[i], spec);
     after.push_back(CastNode(wide, product.outputs[i], spec.dtype));
     product.outputs[i] = std::move(wide);
