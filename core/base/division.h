@@ -7,7 +7,7 @@
 namespace onward {
 
 // a / b rounded up, of a >= 0 and b > 0.
-constexpr int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+constexpr int64_t CeilDiv(int64_t a, int64_t b) { return a / b + (a % b == 0 ? 0 : 1); }
 
 }  // namespace onward
 

@@ -2,6 +2,7 @@
 // Constraints of element-wise operators, products, generators and quantisation.
 #include <array>
 
+#include "core/base/division.h"
 #include "core/graph/constraints/rules.h"
 
 namespace onward::constraints {
@@ -43,7 +44,7 @@ void CheckQuantize(Subject& s) {
   if (block > 0) {
     SameRank(0, 1)(s);
     const int64_t blocks = s.Dim(1, static_cast<int>(axis));
-    if (scales == rank && size >= 0 && blocks >= 0 && (size + block - 1) / block != blocks) {
+    if (scales == rank && size >= 0 && blocks >= 0 && CeilDiv(size, block) != blocks) {
       s.Fail("axis ", axis, " of size ", size, " has ", blocks, " scales for blocks of ", block);
     }
     return;

@@ -11,10 +11,14 @@ namespace {
 constexpr int kLaneCount = 8;
 typedef float Lanes __attribute__((vector_size(32)));
 typedef int32_t IntLanes __attribute__((vector_size(32)));
+typedef uint32_t UintLanes __attribute__((vector_size(32)));
 
 // Instructions that give their second operand where one is NaN.
 inline Lanes Lesser(Lanes bound, Lanes v) { return _mm256_min_ps(bound, v); }
 inline Lanes Greater(Lanes bound, Lanes v) { return _mm256_max_ps(bound, v); }
+
+// a - b c, rounded once.
+inline Lanes LessProduct(Lanes a, Lanes b, Lanes c) { return _mm256_fnmadd_ps(b, c, a); }
 
 inline IntLanes FirstLanes(int64_t count) {
   const IntLanes numbers = {0, 1, 2, 3, 4, 5, 6, 7};

@@ -19,6 +19,11 @@ inline void StoreAll(float* p, Lanes v) { __builtin_memcpy(p, &v, sizeof(v)); }
 
 inline Lanes Negated(Lanes magnitude) { return (Lanes)((IntLanes)magnitude | kSignBit); }
 
+// 2^n, from what ByLn2 leaves of n; sums of the bits wrap around.
+inline Lanes PowerOf(Lanes shifted) {
+  return (Lanes)(((UintLanes)shifted << 23) + (uint32_t{127} << 23));
+}
+
 // x = n ln 2 + r with the integer n nearest to x / ln 2.
 struct Reduced {
   Lanes shifted, n, r;
@@ -52,7 +57,7 @@ inline Lanes Exp(Lanes x) {
 inline Lanes Tanh(Lanes x) {
   const Lanes negative = Negated(x);
   const Reduced k = ByLn2(Greater(All(-20.0f), negative + negative));
-  const Lanes power = (Lanes)(((IntLanes)k.shifted << 23) + (127 << 23));
+  const Lanes power = PowerOf(k.shifted);
   const Lanes m = power * (ExpTail(k.r) * (k.r * k.r) + k.r) + (power - 1.0f);
   const Lanes y = m / (m + 2.0f);
   return (Lanes)(((IntLanes)y & INT32_MAX) | ((IntLanes)x & kSignBit));
@@ -85,7 +90,7 @@ inline Lanes Erf(Lanes x) {
   const Reduced k = ByLn2(log_erfc);
   Lanes q = ExpTail(k.r) * k.r + 1.0f;
   q = q * k.r + 1.0f;
-  const Lanes large = 1.0f - q * (Lanes)(((IntLanes)k.shifted << 23) + (127 << 23));
+  const Lanes large = 1.0f - q * PowerOf(k.shifted);
   const Lanes y = t > 0.93f ? large : small;
   return (Lanes)(((IntLanes)y & INT32_MAX) | ((IntLanes)x & kSignBit));
 }
@@ -100,9 +105,9 @@ inline Lanes SineOf(Lanes x) {
   const Lanes magnitude = (Lanes)((IntLanes)x & INT32_MAX);
   const Lanes shifted = magnitude * 0.636619772f + kRound;
   const Lanes n = shifted - kRound;
-  Lanes r = magnitude - n * 0x1.921fb4p+0f;
-  r = r - n * 0x1.4442d0p-24f;
-  r = r - n * 0x1.84698ap-48f;
+  Lanes r = LessProduct(magnitude, n, All(0x1.921fb4p+0f));
+  r = LessProduct(r, n, All(0x1.4442d0p-24f));
+  r = LessProduct(r, n, All(0x1.84698ap-48f));
   const Lanes s = r * r;
   Lanes sine = s * -1.9515295891e-4f + 8.3321608736e-3f;
   sine = sine * s - 1.6666654611e-1f;
