@@ -70,6 +70,10 @@ struct Problem {
   }
 };
 
+int64_t Multiplications(const ConvGeometry& g) {
+  return g.y().elements() / g.out_channels * g.w().elements();
+}
+
 DnnlDesc XOf(const Forward& d) { return d.src_desc(); }
 DnnlDesc YOf(const Forward& d) { return d.dst_desc(); }
 DnnlDesc XOf(const Data& d) { return d.diff_src_desc(); }
@@ -190,7 +194,7 @@ absl::StatusOr<Kernel> MakeDnnlConv(const KernelRequest& r) {
   ONWARD_RETURN_IF_ERROR(CheckOutputShape(r, 0, g.y()));
   ONWARD_RETURN_IF_ERROR(CheckExtents(r, g.window));
   if (r.HasInput(kResidual) && r.in(kResidual) != g.y()) return NotServed(r);
-  return TryDnnl(r.node, [&]() -> absl::StatusOr<Kernel> {
+  return TryDnnl(r.node, Multiplications(g), [&]() -> absl::StatusOr<Kernel> {
     const Problem p(g);
     const Forward chosen = Choose(p, [&](const DnnlDesc& x, const DnnlDesc& y) {
       return p.MakeForward(x, y, r.HasInput(2));
@@ -211,7 +215,7 @@ absl::StatusOr<Kernel> MakeDnnlConvInputGrad(const KernelRequest& r) {
   ONWARD_ASSIGN_OR_RETURN(const ConvGeometry g, CheckedConvGrad(r, 2, 1));
   ONWARD_RETURN_IF_ERROR(CheckOutputShape(r, 0, g.x()));
   ONWARD_RETURN_IF_ERROR(CheckExtents(r, g.window));
-  return TryDnnl(r.node, [&]() -> absl::StatusOr<Kernel> {
+  return TryDnnl(r.node, Multiplications(g), [&]() -> absl::StatusOr<Kernel> {
     const Problem p(g);
     const Forward hint = p.Hint();
     const Data desc =
@@ -230,7 +234,7 @@ absl::StatusOr<Kernel> MakeDnnlConvWeightGrad(const KernelRequest& r) {
   ONWARD_RETURN_IF_ERROR(CheckOutputShape(r, 0, g.w()));
   ONWARD_RETURN_IF_ERROR(CheckOutputShape(r, 1, Shape{g.out_channels}));
   ONWARD_RETURN_IF_ERROR(CheckExtents(r, g.window));
-  return TryDnnl(r.node, [&]() -> absl::StatusOr<Kernel> {
+  return TryDnnl(r.node, Multiplications(g), [&]() -> absl::StatusOr<Kernel> {
     const Problem p(g);
     const Forward hint = p.Hint();
     const Weights desc = Choose(p, [&](const DnnlDesc& x, const DnnlDesc& y) {
@@ -263,7 +267,7 @@ absl::StatusOr<Kernel> MakeDnnlConvTranspose(const KernelRequest& r) {
   ONWARD_ASSIGN_OR_RETURN(const ConvGeometry g, CheckedConvTranspose(r));
   ONWARD_RETURN_IF_ERROR(CheckOutputShape(r, 0, g.x()));
   ONWARD_RETURN_IF_ERROR(CheckExtents(r, g.window));
-  return TryDnnl(r.node, [&]() -> absl::StatusOr<Kernel> {
+  return TryDnnl(r.node, Multiplications(g), [&]() -> absl::StatusOr<Kernel> {
     const Problem p(g);
     const Forward hint = p.Hint();
     const Data desc =

@@ -87,9 +87,10 @@ std::shared_ptr<DnnlCall> ReorderCall(const DnnlDesc& from, const DnnlDesc& to,
   return call;
 }
 
-// A primitive keeps the number of threads it was made for. Reorders only move bytes, so
-// there is one more for one thread, to be used where a team would stall.
+// Reorders only move bytes, so beside the primitive for the team there is one for one thread,
+// to be used where a team would stall, and the only one where bytes are few.
 Kernel ReorderKernel(const DnnlDesc& from, const DnnlDesc& to) {
+  constexpr size_t kSmallBytes = 1 << 16;
   WorkspacePlan plan;
   const auto make = [&] {
     auto call = ReorderCall(from, to, plan);
@@ -97,8 +98,13 @@ Kernel ReorderKernel(const DnnlDesc& from, const DnnlDesc& to) {
     call->Output(DNNL_ARG_TO, to, 0);
     return call;
   };
+  if (Threads() == 1) return KernelOf(make(), plan);
+  if (from.get_size() <= kSmallBytes) {
+    const ScopedThreads one(1);
+    auto alone = make();
+    return OnOneThread(KernelOf(std::move(alone), plan));
+  }
   auto team = make();
-  if (Threads() == 1) return KernelOf(std::move(team), plan);
   const ScopedThreads one(1);
   auto alone = make();
   Kernel kernel;
@@ -390,6 +396,14 @@ Kernel KernelOf(std::shared_ptr<DnnlCall> call, const WorkspacePlan& plan) {
   Kernel kernel;
   kernel.workspace_bytes = plan.bytes();
   kernel.run = [call = std::move(call)](const KernelCall& c) { return call->Run(c); };
+  return kernel;
+}
+
+Kernel OnOneThread(Kernel kernel) {
+  kernel.run = [run = std::move(kernel.run)](const KernelCall& call) {
+    const ScopedThreads one(1);
+    return run(call);
+  };
   return kernel;
 }
 

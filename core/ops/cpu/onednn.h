@@ -13,6 +13,8 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
+#include "core/base/parallel.h"
+#include "core/base/status.h"
 #include "core/device/kernel.h"
 #include "core/device/plan/followers.h"
 #include "core/ops/cpu/adapt.h"
@@ -129,6 +131,10 @@ bool IsSlowDnnl(const PrimitiveDesc& desc) {
   return std::string_view(desc.impl_info_str()).find("ref") != std::string_view::npos;
 }
 
+// The same on one thread, whatever the team. Made under ScopedThreads(1): a primitive keeps the
+// number of threads it was made for.
+Kernel OnOneThread(Kernel kernel);
+
 // Whether oneDNN's kernels, which count in int, may be given this shape: no
 // dimension is zero and there are fewer than 2^31 elements.
 bool FitsDnnl(const Shape& shape);
@@ -145,6 +151,16 @@ absl::StatusOr<Kernel> TryDnnl(const Node& node, const F& make) {
   } catch (const dnnl::error& e) {
     return NodeUnimplemented(node, std::string("oneDNN: ") + e.what());
   }
+}
+
+// The same for a primitive of so many multiplications; few of them stay on one thread.
+template <typename F>
+absl::StatusOr<Kernel> TryDnnl(const Node& node, int64_t multiplications, const F& make) {
+  constexpr int64_t kSmallWork = 1 << 18;
+  if (Threads() == 1 || multiplications > kSmallWork) return TryDnnl(node, make);
+  const ScopedThreads one(1);
+  ONWARD_ASSIGN_OR_RETURN(Kernel kernel, TryDnnl(node, make));
+  return OnOneThread(std::move(kernel));
 }
 
 }  // namespace onward
