@@ -32,17 +32,17 @@ build() {  # TARGET...
 
 # Onward as part of another project, tests/package/subproject, which wants it sanitized: both are tried at once.
 sanitize() {  # NAME...
-  local targets=(host "${@/%/_test}")
-  [ $# -gt 0 ] || targets=(all)
+  local targets=(host "${@/%/_test}") wanted=()
+  [ $# -gt 0 ] && wanted=(-R "^($(IFS='|'; echo "$*"))_[0-9]+$") || targets=(all)
   export CCACHE_SLOPPINESS=pch_defines,time_macros
   configure tests/package/subproject build/sanitize -DONWARD_SOURCE="$PWD" -DONWARD_SANITIZE=ON -DONWARD_TESTS=ON \
-    -DONWARD_CUDA="${ONWARD_CUDA:-AUTO}" -DCMAKE_CXX_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_FLAGS="-O0 -g1 -fpch-preprocess"
+    -DONWARD_CUDA="${ONWARD_CUDA:-OFF}" -DCMAKE_CXX_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_FLAGS="-O0 -g1 -fpch-preprocess"
   "$cmake" --build build/sanitize --target "${targets[@]}"
+  tools/cases.sh
   echo "== testing under sanitizers"
-  export ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 GOMP_SPINCOUNT=10000
+  export ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1:quarantine_size_mb=16 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 GOMP_SPINCOUNT=10000
   build/sanitize/host examples/mnist/trainable.onnx build/sanitize/trained.onnx
-  [ $# -gt 0 ] || exec "$ONWARD_CACHE/venv/bin/ctest" --test-dir build/sanitize/onward --output-on-failure -j 2
-  for target in "${targets[@]:1}"; do "$(find build/sanitize/onward/tests -maxdepth 2 -type f -name "$target")" --gtest_brief=1; done
+  tools/test.sh build/sanitize/onward "${wanted[@]}"
 }
 
 sanitize_cuda() {  # KIND
@@ -60,7 +60,7 @@ sanitize_cuda() {  # KIND
 
 case $command in
   build)   build onward onward_library; echo "== ready: build/onward --help" ;;
-  test)    build all; tools/cases.sh; echo "== testing"; "$ONWARD_CACHE/venv/bin/ctest" --test-dir build --output-on-failure -j 2 "$@" ;;
+  test)    build all; tools/cases.sh; echo "== testing"; tools/test.sh build "$@" ;;
   sanitize) sanitize "$@" ;;
   sanitize-cuda) sanitize_cuda "${1:-address}" ;;
   demo)    build onward make_cnn; tools/data.sh; exec tools/demo.sh "$@" ;;

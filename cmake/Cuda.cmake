@@ -72,7 +72,7 @@ function(onward_cuda_plugin target)
   target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR})
   set_source_files_properties(${PROJECT_SOURCE_DIR}/core/cuda/plugin.cc PROPERTIES
     COMPILE_DEFINITIONS ONWARD_VERSION="${PROJECT_VERSION}" SKIP_PRECOMPILE_HEADERS ON)
-  target_precompile_headers(${target} REUSE_FROM onward_device)
+  target_precompile_headers(${target} REUSE_FROM onward_base)
   target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:${ONWARD_WARNINGS}>)
   target_link_libraries(${target} PRIVATE onward_device onward_cuda_headers)
   target_link_options(${target} PRIVATE LINKER:--version-script=${exports} LINKER:--no-undefined)

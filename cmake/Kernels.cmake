@@ -10,8 +10,7 @@ function(onward_kernels name)
   list(REMOVE_ITEM sources ${PROJECT_SOURCE_DIR}/${ROOM_DOOR})
   set(kernels onward_${name}_kernels)
   add_library(${kernels} STATIC ${sources})
-  onward_furnish(${kernels} DEPENDS ${ROOM_DEPENDS} PRIVATE ${ROOM_PRIVATE})
-  target_compile_options(${kernels} PRIVATE ${ROOM_FLAGS})
+  onward_furnish(${kernels} DEPENDS ${ROOM_DEPENDS} PRIVATE ${ROOM_PRIVATE} FLAGS ${ROOM_FLAGS})
   add_custom_command(TARGET ${kernels} POST_BUILD VERBATIM
     COMMAND ${PROJECT_SOURCE_DIR}/cmake/isolate_archive.sh $<TARGET_FILE:${kernels}>
             ${CMAKE_LINKER} ${CMAKE_NM} ${CMAKE_OBJCOPY} ${CMAKE_AR})

@@ -14,11 +14,16 @@ function(onward_batch target)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
 endfunction()
 
-# What every room has: the include root, warnings, precompiled headers, what it may use.
+# What every room has: the include root, warnings, precompiled headers, what it may use. Headers are compiled once, for the first
+# room, and once more for each that has FLAGS of its own.
 function(onward_furnish target)
-  cmake_parse_arguments(ROOM "" "" "DEPENDS;PRIVATE" ${ARGN})
+  cmake_parse_arguments(ROOM "" "" "DEPENDS;PRIVATE;FLAGS" ${ARGN})
   target_include_directories(${target} PUBLIC ${PROJECT_SOURCE_DIR})
-  target_compile_options(${target} PRIVATE ${ONWARD_WARNINGS})
+  target_compile_options(${target} PRIVATE ${ONWARD_WARNINGS} ${ROOM_FLAGS})
   target_link_libraries(${target} PUBLIC ${ROOM_DEPENDS} PRIVATE ${ROOM_PRIVATE})
-  target_precompile_headers(${target} PRIVATE ${PROJECT_SOURCE_DIR}/cmake/precompiled.h)
+  if(ROOM_FLAGS OR target STREQUAL onward_base)
+    target_precompile_headers(${target} PRIVATE ${PROJECT_SOURCE_DIR}/cmake/precompiled.h)
+  else()
+    target_precompile_headers(${target} REUSE_FROM onward_base)
+  endif()
 endfunction()

@@ -10,7 +10,14 @@
 namespace onward {
 namespace {
 
-constexpr size_t kMoreBytes = size_t{2} << 30;
+// What sanitizers multiply: memory by what they keep around and after each block, time by their
+// checks.
+#ifdef ONWARD_SANITIZED
+constexpr unsigned kMemory = 4, kTime = 12;
+#else
+constexpr unsigned kMemory = 1, kTime = 1;
+#endif
+constexpr size_t kMoreBytes = kMemory * (size_t{2} << 30);
 constexpr int kFatal[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGALRM};
 
 char trying[256];
@@ -46,7 +53,7 @@ size_t MappedBytes() {
 
 }  // namespace
 
-Guard::Guard(unsigned seconds) : seconds_(seconds), peak_(PeakBytes()) {
+Guard::Guard(unsigned seconds) : seconds_(kTime * seconds), peak_(PeakBytes()) {
   static char stack[1 << 16];
   stack_t other = {};
   other.ss_sp = stack;
@@ -57,7 +64,7 @@ Guard::Guard(unsigned seconds) : seconds_(seconds), peak_(PeakBytes()) {
   rlimit lower = before_;
   lower.rlim_cur = MappedBytes() + kMoreBytes;
   setrlimit(RLIMIT_AS, &lower);
-  alarm(seconds);
+  alarm(seconds_);
 }
 
 Guard::~Guard() {
@@ -71,6 +78,6 @@ void Guard::Trying(const std::string& what) {
   std::strncpy(trying, what.c_str(), sizeof trying - 1);
 }
 
-size_t Guard::GrownBytes() const { return PeakBytes() - peak_; }
+size_t Guard::GrownBytes() const { return (PeakBytes() - peak_) / kMemory; }
 
 }  // namespace onward

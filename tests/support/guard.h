@@ -12,7 +12,8 @@ namespace onward {
 
 // While it lives, the process may map two more GiB and spend so many seconds on
 // each thing it tries; past that it dies of SIGALRM. A fatal signal first names
-// what was being tried. One at a time.
+// what was being tried. One at a time. Under sanitizers bounds are as much wider as these are
+// dearer.
 class Guard {
  public:
   explicit Guard(unsigned seconds = 10);
