@@ -164,6 +164,23 @@ TEST_F(BeforeTheFirstStep, ShapesWithTheirRemedy) {
   ExpectRefused("picture.onnx", pictures({2, 8, 8, 1}), "?size=4x6&channels=3");
 }
 
+TEST_F(BeforeTheFirstStep, LabelsWithTheLossThatTakesThem) {
+  const Tensor x = Tensor::Zeros(DType::kFloat, {4, 2});
+  WriteNpz(Path("hot.npz"), {{"x", x}, {"y", Floats({4, 2}, {1, 0, 0, 1, 1, 0, 1, 0})}});
+  WriteNpz(Path("number.npz"), {{"x", x}, {"y", Int64s({0, 1, 1, 0})}});
+  const std::string hot = " --data npz:" + Path("hot.npz"),
+                    number = " --data npz:" + Path("number.npz");
+  ExpectRefused("m.onnx", hot + " --loss cross_entropy",
+                "an example of 'y' is [2], but input 'label' takes [] per example; a number for "
+                "each class is a label of --loss cross_entropy:soft_labels=1");
+  ExpectRefused("m.onnx", number + " --loss mse",
+                "takes [2] per example; the number of a class is a label of --loss cross_entropy");
+  for (const std::string& flags :
+       {hot + " --loss cross_entropy:soft_labels=1", number + " --loss cross_entropy"}) {
+    EXPECT_EQ(Train("m.onnx", flags + " --dry-run").exit_code, 0) << flags;
+  }
+}
+
 TEST_F(BeforeTheFirstStep, BadNumbersWithTheirRow) {
   Tensor x = Tensor::Zeros(DType::kFloat, {3, 2});
   x.data<float>()[3] = std::nanf("");
