@@ -1,12 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/author_flags.h"
 
-#include <algorithm>
+#include <optional>
+#include <set>
+#include <utility>
 
+#include "absl/algorithm/container.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "cli/flag_meaning.h"
 #include "core/base/json.h"
 #include "core/base/status.h"
+#include "training_info/loss_parts.h"
+#include "training_info/rate.h"
 
 namespace onward {
 namespace {
@@ -27,17 +35,69 @@ absl::Status ReadLosses(const std::vector<std::string>& texts, AuthorOptions* op
   return absl::OkStatus();
 }
 
-std::vector<std::string> GivenAuthorFlags(const Args& args) {
-  std::vector<std::string> given;
+std::string FlagText(const Flag& flag, const std::string& value) {
+  return flag.placeholder.empty() ? absl::StrCat("--", flag.name)
+                                  : absl::StrCat("--", flag.name, "=", value);
+}
+
+struct GivenFlag {
+  Flag flag;
+  std::string value;
+  std::string text() const { return FlagText(flag, value); }
+};
+// --balance, which not every command has, is one where it weighs classes.
+std::vector<GivenFlag> GivenAuthorFlags(const Args& args) {
+  std::vector<GivenFlag> given;
   for (const Flag& flag : AuthorFlags()) {
     if (flag.name == "schedule") continue;
-    for (const std::string& value : args.All(flag.name)) {
-      given.push_back(flag.placeholder.empty() ? absl::StrCat("--", flag.name)
-                                               : absl::StrCat("--", flag.name, "=", value));
-    }
+    for (const std::string& value : args.All(flag.name)) given.push_back({flag, value});
   }
-  if (WeighsClasses(args)) given.emplace_back("--balance=weights");
+  if (WeighsClasses(args)) given.push_back({Flag::Value("balance", "HOW", ""), "weights"});
   return given;
+}
+
+// What the flags that made a file mean, each with its name before it.
+std::set<std::string> Meanings(const std::vector<std::string>& texts) {
+  std::set<std::string> meanings;
+  for (const std::string& text : texts) {
+    const std::pair<std::string, std::string> parts = absl::StrSplit(text, absl::MaxSplits('=', 1));
+    std::string meaning = text;
+    for (const Flag& flag : AuthorFlags()) {
+      if (parts.first == absl::StrCat("--", flag.name))
+        meaning = FlagText(flag, FlagMeaning(flag, parts.second));
+    }
+    meanings.insert(std::move(meaning));
+  }
+  return meanings;
+}
+
+// Whether it says what goes without saying. (What an optimizer is by default depends on the model.)
+bool IsUsual(const std::vector<std::string>& known, const GivenFlag& given) {
+  const std::string begin = absl::StrCat("--", given.flag.name, "=");
+  return given.flag.name != "optimizer" && !given.flag.otherwise.empty() &&
+         FlagMeaning(given.flag, given.value) == FlagMeaning(given.flag, given.flag.otherwise) &&
+         absl::c_none_of(known, [&](const auto& text) { return absl::StartsWith(text, begin); });
+}
+
+// Whether the file says itself that it is trained so.
+bool IsSaidBy(const Model& model, const GivenFlag& given, size_t losses) {
+  if (given.flag.name == "optimizer") {
+    const absl::StatusOr<RateRecipe> rate = StoredRate(model);
+    return rate.ok() && FlagMeaning(given.flag, OptimizerChoiceText(rate->optimizer)) ==
+                            FlagMeaning(given.flag, given.value);
+  }
+  if (given.flag.name == "loss") {
+    const std::optional<LossParts> stored = StoredLosses(model);
+    absl::StatusOr<LossTerm> term = ParseLossTerm(given.value);
+    if (!stored.has_value() || !term.ok() || stored->parts.size() != losses) return false;
+    return absl::c_any_of(stored->parts, [&](const LossPart& part) {
+      LossTerm same = *term;
+      if (same.outputs.empty()) same.outputs = part.term.outputs;
+      return FlagMeaning(given.flag, LossTermText(same)) ==
+             FlagMeaning(given.flag, LossTermText(part.term));
+    });
+  }
+  return false;
 }
 
 }  // namespace
@@ -169,8 +229,9 @@ absl::Status CheckAuthorFlags(const Args& args) {
 }
 
 void StoreAuthorFlags(const Args& args, Model* model) {
-  const std::vector<std::string> given = GivenAuthorFlags(args);
-  if (!given.empty()) model->SetMetadata(kMetaFlags, JsonStringList(given));
+  std::vector<std::string> texts;
+  for (const GivenFlag& given : GivenAuthorFlags(args)) texts.push_back(given.text());
+  if (!texts.empty()) model->SetMetadata(kMetaFlags, JsonStringList(texts));
 }
 
 absl::Status CheckFlagsOfTrainable(const Args& args, const Model& model) {
@@ -182,9 +243,14 @@ absl::Status CheckFlagsOfTrainable(const Args& args, const Model& model) {
     }
     known = *std::move(read);
   }
+  const std::set<std::string> meanings = Meanings(known);
   std::vector<std::string> others;
-  for (const std::string& flag : GivenAuthorFlags(args)) {
-    if (std::find(known.begin(), known.end(), flag) == known.end()) others.push_back(flag);
+  for (const GivenFlag& given : GivenAuthorFlags(args)) {
+    const std::string meaning = FlagText(given.flag, FlagMeaning(given.flag, given.value));
+    if (!meanings.contains(meaning) && !IsUsual(known, given) &&
+        !IsSaidBy(model, given, args.All("loss").size())) {
+      others.push_back(given.text());
+    }
   }
   if (others.empty()) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(

@@ -174,6 +174,11 @@ Command Computing(Command command, RunIn run) {
   return command;
 }
 
+Flag EntryFlag(std::string help) {
+  constexpr double kMostEntries = 1000000;
+  return Flag::Count("entry", "K", std::move(help), 0, kMostEntries);
+}
+
 void WarnOfTraining(const Model& model) {
   if (!model.training_damaged()) return;
   std::cerr << "warning: training_info of '" << model.path()

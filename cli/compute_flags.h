@@ -4,6 +4,7 @@
 #define ONWARD_CLI_COMPUTE_FLAGS_H_
 
 #include <functional>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "cli/args.h"
@@ -22,6 +23,9 @@ Command InEnvironment(Command command, RunIn run);
 Command Planning(Command command, RunIn run);
 // Likewise for one that computes: also with --threads, --exact-conv and --memory-limit.
 Command Computing(Command command, RunIn run);
+
+// --entry K, the number of a training entry.
+Flag EntryFlag(std::string help);
 
 // Says on standard error that training_info is damaged, to who uses the rest of the file.
 void WarnOfTraining(const Model& model);

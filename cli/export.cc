@@ -2,8 +2,8 @@
 // onward export: writing models made from models.
 #include "training_info/export.h"
 
-#include <algorithm>
 #include <iostream>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -11,7 +11,6 @@
 #include "cli/compute_flags.h"
 #include "cli/write_checked.h"
 #include "core/base/status.h"
-#include "core/graph/verify.h"
 #include "core/onnx_io/model.h"
 #include "trainer/prepare/raw_export.h"
 #include "trainer/prepare/stored.h"
@@ -20,45 +19,11 @@
 #include "training_info/adapters/files.h"
 #include "training_info/author.h"
 #include "training_info/averages.h"
-#include "training_info/combine.h"
-#include "training_info/import.h"
-#include "training_info/lower.h"
+#include "training_info/portable_step.h"
 #include "training_info/step.h"
-#include "training_info/surgery/portable.h"
 
 namespace onward {
 namespace {
-
-// One training step as an ordinary model: the variables are inputs with their
-// present values as defaults, their new values are outputs.
-absl::StatusOr<Model> PortableStep(const Model& model, const Environment& environment) {
-  ONWARD_ASSIGN_OR_RETURN(TrainingSpec spec, ImportTraining(model));
-  if (spec.entries.size() != 1) {
-    return absl::UnimplementedError(absl::StrCat("--portable-step: '", model.path(), "' has ",
-                                                 spec.entries.size(),
-                                                 " training entries; exactly one is supported"));
-  }
-  ONWARD_ASSIGN_OR_RETURN(Graph combined, Combine(spec, 0));
-  ONWARD_ASSIGN_OR_RETURN(Graph graph, WritableGraph(combined, environment));
-  ONWARD_ASSIGN_OR_RETURN(graph, ExpandGradients(graph, environment));
-  ONWARD_ASSIGN_OR_RETURN(graph, InlineOwnFunctions(graph, environment, /*optimizers=*/true));
-  for (const std::string& name : spec.StateVariables()) {
-    if (graph.IsInput(name)) continue;
-    auto it = graph.initializers.find(name);
-    if (it == graph.initializers.end()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("--portable-step: a binding of '", model.path(), "' names '", name,
-                       "', which is no initializer; `onward check` lists all such findings"));
-    }
-    graph.inputs.push_back({name, ValueType::Of(it->second.dtype(), it->second.shape())});
-  }
-  std::vector<std::string> wanted;
-  for (const NamedType& out : graph.outputs) wanted.push_back(out.name);
-  Prune(&graph, wanted);
-  ONWARD_RETURN_IF_ERROR(ComputeHalvesInFloat(environment.operators(), &graph));
-  ONWARD_RETURN_IF_ERROR(CopyTrainedStatistics(&graph));
-  return InferenceOnly(RebuildLike(model, graph, std::max(model.ir_version(), kWrittenIr)));
-}
 
 void Note(const std::string& text) { std::cerr << "note: " << text << "\n"; }
 
@@ -157,7 +122,11 @@ absl::StatusOr<Model> Raw(const Args& args, const Model& trained, const Model& p
 }
 
 absl::StatusOr<Model> Exported(const Args& args, Model model, const Environment& environment) {
-  if (args.Has("portable-step")) return PortableStep(model, environment);
+  if (args.Has("portable-step")) {
+    return PortableStep(
+        model, args.Has("entry") ? std::optional<int>(args.SmallInt("entry")) : std::nullopt,
+        environment);
+  }
   if (args.Has("adapters")) return TakeApart(args, model, environment);
   if (args.Has("apply")) {
     ONWARD_ASSIGN_OR_RETURN(const Model adapters, ReadModel(args.String("apply")));
@@ -198,6 +167,10 @@ absl::Status CheckExportFlags(const Args& args) {
   if (given.size() > 1) {
     return absl::InvalidArgumentError(
         absl::StrCat(absl::StrJoin(given, " and "), " do not go together: choose one"));
+  }
+  if (args.Has("entry") && !args.Has("portable-step")) {
+    return absl::InvalidArgumentError(
+        "--entry says which entry --portable-step writes: add --portable-step, or leave it out");
   }
   const bool raw = args.Has("raw") || args.Has("names");
   for (const char* other : {"like", "portable-step", "adapters"}) {
@@ -242,9 +215,12 @@ Command ExportCommand() {
             Flag::Switch("names", "one more output, the name of the class"),
             Flag::Switch("ema", "with the averages of the weights in their place"),
             Flag::Switch("portable-step",
-                         "write the training step as plain ONNX operators instead")},
+                         "write the training step as plain ONNX operators instead: an iteration "
+                         "of all entries, or --entry"),
+            EntryFlag("with --portable-step: this entry only (from 0)")},
        .example = "onward export trained.onnx -o model.onnx --like original.onnx\n"
                   "onward export trained.onnx -o served.onnx --raw columns --names\n"
+                  "onward export trainable.onnx -o step.onnx --portable-step\n"
                   "onward export trained.onnx --adapters adapters.onnx\n"
                   "onward export original.onnx --apply adapters.onnx -o model.onnx",
        .check = CheckExportFlags},

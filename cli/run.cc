@@ -19,8 +19,6 @@
 namespace onward {
 namespace {
 
-constexpr double kMostEntries = 1000000;
-
 void WriteJson(const Value& value, JsonWriter* w) {
   if (const Tensor* tensor = value.tensor()) {
     w->Field("dtype", DTypeName(tensor->dtype())).Key("shape");
@@ -197,8 +195,7 @@ Command StepCommand() {
                      .Names(FlagNames::kTensor)
                      .Repeated(),
                  Flag::Count("n", "N", "how many steps", 0).Short('n').Default("1"),
-                 Flag::Count("entry", "K", "run this entry only (from 0); all in order otherwise",
-                             0, kMostEntries),
+                 EntryFlag("run this entry only (from 0); all in order otherwise"),
                  Flag::Switch("initialize", "run the initialization graphs first"),
                  Flag::Value("output", "OUT", "write the model with its updated initializers")
                      .Short('o')

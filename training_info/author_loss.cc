@@ -57,9 +57,14 @@ absl::Status CheckLossFile(const LossTerm& term, const Graph& loss) {
   }
   const bool one = !type.has_rank || type.rank() == 0 ||
                    (type.rank() == 1 && (type.dims[0].value == 1 || type.dims[0].value < 0));
-  if (!one) return bad(absl::StrCat("its output is ", type.ToString(), ", not a scalar"));
+  if (!one) {
+    return bad(absl::StrCat("its output is ", type.ToString(),
+                            ", not a scalar; end it with ReduceMean <keepdims = 0>"));
+  }
   if (term.outputs.empty()) {
-    return bad("none of its inputs has the name of an output of the model");
+    return bad(
+        "none of its inputs has the name of an output of the model; name them as `onward inspect` "
+        "lists these");
   }
   return absl::OkStatus();
 }

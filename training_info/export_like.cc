@@ -139,7 +139,12 @@ absl::StatusOr<Model> ExportLike(const Model& trained, const Model& original,
     if (!node.outputs.empty() && done.contains(node.outputs[0]))
       done.insert(node.inputs.begin(), node.inputs.end());
   }
-  ONWARD_RETURN_IF_ERROR(RequirePlaces(weights, done, "the original"));
+  if (const absl::Status s = RequirePlaces(weights, done, "the original"); !s.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(s.message(),
+                     "; leave --like out, and they are written with a graph that has "
+                     "them"));
+  }
   return out;
 }
 

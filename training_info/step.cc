@@ -8,7 +8,6 @@
 #include "absl/strings/str_join.h"
 #include "core/base/status.h"
 #include "training_info/combine.h"
-#include "training_info/import.h"
 #include "training_info/lower.h"
 #include "training_info/surgery/surgery.h"
 #include "training_info/validate.h"
@@ -17,22 +16,9 @@ namespace onward {
 
 absl::StatusOr<std::unique_ptr<TrainingModel>> TrainingModel::Create(
     Model model, const Environment& environment) {
-  if (model.training_damaged()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("'", model.path(), "': training_info is damaged and cannot be read; ",
-                     "inference works without it (run, export)"));
-  }
-  if (!model.has_training()) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("'", model.path(),
-                     "' has no training_info; make it trainable first: onward make-trainable ",
-                     model.path(), " -o OUT --loss cross_entropy --optimizer adamw"));
-  }
   auto trainer = std::unique_ptr<TrainingModel>(new TrainingModel(std::move(model), environment));
   const std::string where = absl::StrCat("'", trainer->model_.path(), "'");
-  ONWARD_ASSIGN_OR_RETURN(trainer->spec_, ImportTraining(trainer->model_));
-  ONWARD_RETURN_IF_ERROR(
-      Annotate(FindingsToStatus(ValidateTraining(trainer->spec_, environment)), where));
+  ONWARD_ASSIGN_OR_RETURN(trainer->spec_, ValidTraining(trainer->model_, environment));
   for (int k = 0; k < trainer->entries(); ++k) {
     ONWARD_ASSIGN_OR_RETURN(Graph combined, Combine(trainer->spec_, k));
     auto lowered = Lower(combined, environment, trainer->spec_.StateVariables());

@@ -11,6 +11,7 @@
 #include "core/graph/infer.h"
 #include "core/graph/inline.h"
 #include "training_info/combine.h"
+#include "training_info/import.h"
 
 namespace onward {
 namespace {
@@ -301,6 +302,24 @@ std::vector<Finding> ValidateTraining(const TrainingSpec& spec, const Environmen
                "initialization_binding", environment, &findings);
   }
   return findings;
+}
+
+absl::StatusOr<TrainingSpec> ValidTraining(const Model& model, const Environment& environment) {
+  if (model.training_damaged()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", model.path(), "': training_info is damaged and cannot be read; ",
+                     "inference works without it (run, export)"));
+  }
+  if (!model.has_training()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("'", model.path(),
+                     "' has no training_info; make it trainable first: onward make-trainable ",
+                     model.path(), " -o OUT --loss cross_entropy --optimizer adamw"));
+  }
+  ONWARD_ASSIGN_OR_RETURN(TrainingSpec spec, ImportTraining(model));
+  ONWARD_RETURN_IF_ERROR(Annotate(FindingsToStatus(ValidateTraining(spec, environment)),
+                                  absl::StrCat("'", model.path(), "'")));
+  return spec;
 }
 
 }  // namespace onward

@@ -6,6 +6,7 @@
 
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "core/graph/verify.h"
 #include "core/onnx_io/model.h"
 #include "environment/environment.h"
@@ -15,6 +16,9 @@ namespace onward {
 
 // Every broken rule, in order of entries. Also checks each combined graph.
 std::vector<Finding> ValidateTraining(const TrainingSpec& spec, const Environment& environment);
+
+// The training of a file that has one and breaks no rule; else an error that tells all.
+absl::StatusOr<TrainingSpec> ValidTraining(const Model& model, const Environment& environment);
 
 // The whole model: its graph and its training_info, and what is odd about a file that can be
 // trained (check.cc). An error only where the file is gone.

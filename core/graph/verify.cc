@@ -139,6 +139,23 @@ absl::Status SortNodes(Graph* graph) {
   return absl::OkStatus();
 }
 
+namespace {
+
+// A Gradient node needs what it names, not its inputs alone.
+void AddNamedValues(const Node& node, NameSet* needed) {
+  if (node.Is("Gradient", kTrainingDomain)) {
+    for (const char* list : {"xs", "zs"}) {
+      for (std::string& name : node.Strings(list)) needed->insert(std::move(name));
+    }
+    needed->insert(node.String("y", ""));
+  }
+  ForEachBody(node, [&](const std::string&, const Graph& body) {
+    for (const Node& inner : body.nodes) AddNamedValues(inner, needed);
+  });
+}
+
+}  // namespace
+
 void Prune(Graph* graph, const std::vector<std::string>& wanted) {
   NameSet needed(wanted.begin(), wanted.end());
   std::vector<Node> kept;
@@ -147,6 +164,7 @@ void Prune(Graph* graph, const std::vector<std::string>& wanted) {
                                   [&](const std::string& o) { return needed.contains(o); });
     if (!used) continue;
     for (std::string& in : AllInputs(*it)) needed.insert(std::move(in));
+    AddNamedValues(*it, &needed);
     kept.push_back(std::move(*it));
   }
   std::reverse(kept.begin(), kept.end());

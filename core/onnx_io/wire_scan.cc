@@ -212,7 +212,11 @@ std::vector<Splice> FieldsOfModel(absl::string_view model, uint64_t number) {
       case 5: skip = 4; break;
       default: return found;
     }
-    if (!cursor.ok || skip > cursor.end - cursor.at) break;
+    if (!cursor.ok || skip > cursor.end - cursor.at) {
+      // Of a file that was cut short the rest is all of it.
+      if (tag >> 3 == number && (tag & 7) == 2) found.push_back({begin, model.size()});
+      break;
+    }
     cursor.at += skip;
     if (tag >> 3 == number) found.push_back({begin, cursor.at});
   }

@@ -39,7 +39,7 @@ using TensorEdit = std::function<void(const WireField&, std::vector<Splice>*)>;
 absl::StatusOr<std::vector<Splice>> ScanModel(ModelBytes* bytes, const TensorEdit& edit);
 
 // Where the model's own fields of this number stand, as splices that leave them out. Ends where
-// the bytes are no message any more.
+// the bytes are no message any more; a field that the bytes end in is among them.
 std::vector<Splice> FieldsOfModel(absl::string_view model, uint64_t number);
 
 // As protobuf writes numbers.

@@ -22,6 +22,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 namespace fs = std::filesystem;
 
@@ -77,6 +78,38 @@ TEST_F(BeforeTheFirstStep, ADryRunSaysAllAndWritesNothing) {
   EXPECT_FALSE(fs::exists(Path("o.onnx")));
 }
 
+// The same words as `inspect` has for the file that is written.
+TEST_F(BeforeTheFirstStep, TheRecipeIsSaidWhole) {
+  Write("two.onnx", R"(g (float[N, 2] x) => (float[N, 2] y)
+      <float[2, 2] W = {1, 2, 3, 4}, float[2] b = {0, 0}, float[2, 2] V = {1, 0.5, 0.25, 2}>
+      { h = Gemm(x, W, b) y = MatMul(h, V) })");
+  const std::string recipe =
+      "--group 'W:lr=10x' --no-decay b --clip-value 2 --clip-norm 1 --precision float16 "
+      "--accumulate 2 --ema 0.9 ";
+  const CommandResult r = Train("two.onnx", Csv("d.csv") + "--dry-run --batch 16 " + recipe);
+  ASSERT_EQ(r.exit_code, 0) << r.errors;
+  EXPECT_THAT(
+      r.output,
+      AllOf(HasSubstr("\ngroups      lr=10x: W; weight_decay=0: b\n"),
+            HasSubstr("\nclipping    value=2,norm=1\n"),
+            HasSubstr("\nprecision   products in float16, the loss is scaled by 65536, skipped "
+                      "steps: 0\n"),
+            HasSubstr("\naccumulate  an update of 2 steps, 0 of them done\n"),
+            HasSubstr("\naverages    of 3 weights, decay 0.9\n")));
+  EXPECT_THAT(r.output, Not(HasSubstr("\nadapters ")));
+  // Three of the four steps of an epoch: one more makes the next update.
+  ASSERT_EQ(Train("two.onnx", Csv("d.csv") + recipe + "--batch 16 --steps 3 -o " + Path("t.onnx"))
+                .exit_code,
+            0);
+  const CommandResult later =
+      Train("two.onnx", Csv("d.csv") + "--resume --batch 16 --steps 4 -o " + Path("t.onnx"));
+  EXPECT_THAT(later.errors, HasSubstr("an update of 2 steps, 1 of them done"));
+  const CommandResult lora = Train(
+      "two.onnx", Csv("d.csv") + "--dry-run --json --lora 'W:rank=1,alpha=2' --lora V:rank=2");
+  EXPECT_THAT(lora.output,
+              HasSubstr("\"adapters\":\"1 of rank 1, alpha 2; 1 of rank 2, alpha 8\""));
+}
+
 TEST_F(BeforeTheFirstStep, ARunSaysTheSame) {
   const CommandResult r = Train("m.onnx", Csv("d.csv") + "-o " + Path("t.onnx"));
   EXPECT_THAT(r.errors, AllOf(HasSubstr("optimizer   adamw: lr 0.001"),
@@ -129,6 +162,23 @@ TEST_F(BeforeTheFirstStep, ShapesWithTheirRemedy) {
   };
   ExpectRefused("picture.onnx", pictures({2, 3, 8, 8}), "?size=4x6");
   ExpectRefused("picture.onnx", pictures({2, 8, 8, 1}), "?size=4x6&channels=3");
+}
+
+TEST_F(BeforeTheFirstStep, LabelsWithTheLossThatTakesThem) {
+  const Tensor x = Tensor::Zeros(DType::kFloat, {4, 2});
+  WriteNpz(Path("hot.npz"), {{"x", x}, {"y", Floats({4, 2}, {1, 0, 0, 1, 1, 0, 1, 0})}});
+  WriteNpz(Path("number.npz"), {{"x", x}, {"y", Int64s({0, 1, 1, 0})}});
+  const std::string hot = " --data npz:" + Path("hot.npz"),
+                    number = " --data npz:" + Path("number.npz");
+  ExpectRefused("m.onnx", hot + " --loss cross_entropy",
+                "an example of 'y' is [2], but input 'label' takes [] per example; a number for "
+                "each class is a label of --loss cross_entropy:soft_labels=1");
+  ExpectRefused("m.onnx", number + " --loss mse",
+                "takes [2] per example; the number of a class is a label of --loss cross_entropy");
+  for (const std::string& flags :
+       {hot + " --loss cross_entropy:soft_labels=1", number + " --loss cross_entropy"}) {
+    EXPECT_EQ(Train("m.onnx", flags + " --dry-run").exit_code, 0) << flags;
+  }
 }
 
 TEST_F(BeforeTheFirstStep, BadNumbersWithTheirRow) {

@@ -69,6 +69,7 @@ FlagRows ExportRows() {
       {"export", "ema", out, "--ema", "MODEL", "",
        absl::StrCat("train @two.onnx --ema 0.9 ", kRowData, " -o @t.onnx")},
       {"export", "portable-step", out, "--portable-step", "MODEL", "", make},
+      {"export", "entry", out + " --portable-step", "--entry 1", "ERR", "training_info[1]", make},
       {"export", "plugin", out, "--plugin @none.so", "EXIT", "2", make},
   };
 }

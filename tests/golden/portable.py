@@ -6,17 +6,18 @@
     VENV/bin/python tests/golden/portable.py write --onward build/onward (after a changed export)
     VENV/bin/python tests/golden/portable.py check --onward build/onward (what ./build.sh test runs where it can)
 
-For each model of the folder portable (NAME.onnx, an inference model, with its batch in NAME.txt) `onward` makes it trainable and writes
-the step as a plain model; onnxruntime runs that twice or more, the new state fed to the next run, and `onward step -n 2` does the same. The
-weights have to agree to 1e-5. `write` keeps the step that was run (NAME.step.onnx) and the weights that onnxruntime gave (in NAME.txt), so
+For each model of the folder portable (NAME.onnx, with its batch in NAME.txt) `onward` makes it trainable, where it is not so already, and writes
+the step as a plain model; onnxruntime runs that twice or more, the new state fed to the next run as the step's metadata say (onward.updates), and
+`onward step -n 2` does the same. The weights have to agree to 1e-5. `write` keeps the step that was run (NAME.step.onnx) and the weights that onnxruntime gave (in NAME.txt), so
 that portable_test.cc can tell without onnxruntime whether an export is still the one that was run. Lines of NAME.txt:
 
-    arguments WORDS..                 of make-trainable
+    arguments WORDS..                 of make-trainable; none: the file carries its training
     steps N                           2 where it is not there
     feed NAME TYPE SHAPE VALUES..     a batch
     weight NAME TYPE SHAPE VALUES..   after these steps
 """
 import argparse
+import json
 import pathlib
 import subprocess
 import sys
@@ -189,6 +190,87 @@ def recipes():
     }
 
 
+# Files that carry their training: NAME: (steps, graph, weights, entries as (algorithm, initializers, update bindings, metadata), batch).
+def trainings():
+    gradient = "ai.onnx.preview.training.Gradient"
+    # A generator that plays in every second iteration against a discriminator, whose names it uses for values of its own.
+    players = """
+        m (float[N, 2] z) => (float[N, 1] score) {
+          h = MatMul (z, G)  s = Tanh (h)  fake = MatMul (s, H)
+          k = MatMul (fake, D)  t = Tanh (k)  score = MatMul (t, E)
+        }"""
+    judge = f"""
+        judge (float[N, 3] real) => (float loss, float[3, 4] D_new, float[4, 1] E_new) {{
+          rk = MatMul (real, D)  rt = Tanh (rk)  found = MatMul (rt, E)
+          minus = Neg (found)  a = Softplus (minus)  b = Softplus (score)  l = Add (a, b)  loss = ReduceMean <keepdims = 0> (l)
+          d, e = {gradient} <xs = ["D", "E"], y = "loss"> (D, E)
+          dd = Mul (rate, d)  D_new = Sub (D, dd)  de = Mul (rate, e)  E_new = Sub (E, de)
+        }}"""
+    forge = f"""
+        forge () => (float loss, float[2, 4] G_new, float[4, 3] H_new, float[2, 4] V_new, float[4, 3] U_new, int64 T_new) {{
+          minus = Neg (score)  l = Softplus (minus)  loss = ReduceMean <keepdims = 0> (l)
+          d, e = {gradient} <xs = ["G", "H"], y = "loss"> (G, H)
+          G_new, H_new, V_new, U_new = ai.onnx.preview.training.Momentum
+            <alpha = 0.9, beta = 1.0, norm_coefficient = 0.01, mode = "nesterov"> (rate, T, G, H, d, e, V, U)
+          T_new = Add (T, one)
+        }}"""
+    rate = np.array(0.25, np.float32)
+    # Two blocks of one model in turn, the second one with what the first has learned; both call their values the same.
+    blocks = """
+        m (float[N, 3] x) => (float[N, 2] y) {
+          h = MatMul (x, W)  b = BatchNormalization (h, S, C, M, D)  t = Relu (b)  y = Gemm (t, F, Z)
+        }"""
+    lower = f"""
+        lower (float[N, 2] label) => (float loss, float[3, 4] W_new, float[3, 4] V_new, float[3, 4] H_new, int64 n_new,
+                                      float[4] M_new, float[4] D_new) {{
+          h1 = MatMul (x, W)  b1, M_new, D_new = BatchNormalization <training_mode = 1> (h1, S, C, M, D)  t1 = Relu (b1)  y1 = Gemm (t1, F, Z)
+          e = Sub (y1, label)  q = Mul (e, e)  loss = ReduceMean <keepdims = 0> (q)
+          g = {gradient} <xs = ["W"], y = "loss"> (W)
+          W_new, V_new, H_new = ai.onnx.preview.training.Adam (rate, n, W, g, V, H)
+          n_new = Add (n, one)
+        }}"""
+    upper = f"""
+        upper () => (float loss, float[4, 2] W_new, float[4, 2] V_new) {{
+          e = Sub (y, aim)  q = Abs (e)  loss = ReduceMean <keepdims = 0> (q)
+          g = {gradient} <xs = ["F"], y = "loss"> (F)
+          W_new, V_new = ai.onnx.preview.training.Adagrad <epsilon = 0.001> (pace, k, F, g, A)
+        }}"""
+    return {
+        "players": (5, players, {"G": real(2, 4), "H": real(4, 3), "D": real(3, 4), "E": real(4, 1)}, [
+            (judge, {"rate": rate}, {"D": "D_new", "E": "E_new"}, {}),
+            (forge, {"rate": rate, "one": np.array(1), "T": np.array(0), "V": np.zeros((2, 4), np.float32), "U": np.zeros((4, 3), np.float32)},
+             {"G": "G_new", "H": "H_new", "V": "V_new", "U": "U_new", "T": "T_new"}, {"onward.every": "2", "onward.phase": "1"}),
+        ], {"z": real(6, 2), "real": 1 + real(6, 3) / 2}),
+        "blocks": (4, blocks, {"W": real(3, 4), "S": 1 + real(4) / 2, "C": real(4), "M": real(4), "D": 1 + real(4) / 2, "F": real(4, 2), "Z": real(2)}, [
+            (lower, {"rate": np.array(0.05, np.float32), "one": np.array(1), "n": np.array(1), "V": np.zeros((3, 4), np.float32),
+                     "H": np.zeros((3, 4), np.float32)},
+             {"W": "W_new", "V": "V_new", "H": "H_new", "n": "n_new", "M": "M_new", "D": "D_new"}, {}),
+            (upper, {"pace": np.array(0.1, np.float32), "k": np.array(0), "aim": real(5, 2), "A": np.full((4, 2), 0.1, np.float32)},
+             {"F": "W_new", "A": "V_new"}, {}),
+        ], {"x": real(5, 3), "label": real(5, 2)}),
+    }
+
+
+def write_trainings():
+    header = '<ir_version: 10, opset_import: ["" : 18, "ai.onnx.preview.training" : 1]>'
+    tensors = lambda arrays: [onnx.numpy_helper.from_array(v, n) for n, v in arrays.items()]
+    for name, (steps, text, weights, entries, batch) in trainings().items():
+        model = onnx.parser.parse_model(header + text)
+        model.graph.initializer.extend(tensors(weights))
+        for algorithm, initializers, bindings, metadata in entries:
+            info = model.training_info.add()
+            info.algorithm.CopyFrom(onnx.parser.parse_graph(algorithm))
+            info.algorithm.initializer.extend(tensors(initializers))
+            for key, value in bindings.items():
+                info.update_binding.add(key=key, value=value)
+            for key, value in metadata.items():
+                info.algorithm.metadata_props.add(key=key, value=value)
+        onnx.checker.check_model(model)
+        onnx.save(model, FOLDER / f"{name}.onnx")
+        lines = [f"steps {steps}"] + [f"feed {n} {words_of(v)}" for n, v in batch.items()]
+        (FOLDER / f"{name}.txt").write_text("\n".join(lines) + "\n")
+
+
 def write_models():
     for name, (arguments, opset, text, weights, batch, *steps) in models().items():
         model = onnx.parser.parse_model(f'<ir_version: {10 if opset > 20 else 8}, opset_import: ["" : {opset}]>' + text)
@@ -197,6 +279,7 @@ def write_models():
         onnx.save(model, FOLDER / f"{name}.onnx")
         lines = [f"arguments {arguments}"] + [f"steps {n}" for n in steps] + [f"feed {n} {words_of(v)}" for n, v in batch.items()]
         (FOLDER / f"{name}.txt").write_text("\n".join(lines) + "\n")
+    write_trainings()
 
 
 class Case:
@@ -236,19 +319,23 @@ def in_onnxruntime(step, bindings, feeds, steps):
 
 def run(onward, case, folder):
     trainable, stepped, step = folder / "trainable.onnx", folder / "stepped.onnx", folder / "step.onnx"
-    call(onward, "make-trainable", case.model, "-o", trainable, "--overwrite", *case.arguments)
+    if case.arguments:
+        call(onward, "make-trainable", case.model, "-o", trainable, "--overwrite", *case.arguments)
+    else:
+        trainable = case.model
     call(onward, "export", trainable, "--portable-step", "-o", step, "--overwrite")
     inputs = []
     for name, value in case.feeds.items():
         np.save(folder / f"{name}.npy", value)
         inputs += ["--input", f"{name}={folder / name}.npy"]
     call(onward, "step", trainable, *inputs, "-n", case.steps, "-o", stepped, "--overwrite")
-    bindings = {b.key: b.value for b in onnx.load(trainable).training_info[0].update_binding}
-    theirs = in_onnxruntime(str(step), bindings, case.feeds, case.steps)
+    updates = json.loads(next(p.value for p in onnx.load(step).metadata_props if p.key == "onward.updates"))
+    theirs = in_onnxruntime(str(step), updates, case.feeds, case.steps)
     after = onnx.load(stepped)
-    tensors = [*after.graph.initializer, *after.training_info[0].algorithm.initializer]
+    tensors = [*after.graph.initializer, *(t for info in after.training_info for t in info.algorithm.initializer)]
     kept = {t.name: onnx.numpy_helper.to_array(t) for t in tensors}
-    return step.read_bytes(), theirs, {name: kept[name] for name in bindings}
+    bound = [b.key for info in after.training_info for b in info.update_binding]  # the step may count iterations, too
+    return step.read_bytes(), {name: theirs[name] for name in bound}, {name: kept[name] for name in bound}
 
 
 def apart(a, b):

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <optional>
 #include <set>
 #include <stdexcept>
 
@@ -20,10 +21,13 @@
 #include "core/onnx_io/value_file.h"
 #include "environment/environment.h"
 #include "tests/support/paths.h"
+#include "tests/support/plain_step.h"
 #include "tests/support/scratch.h"
 #include "tests/support/test_environment.h"
 #include "training_info/combine.h"
+#include "training_info/import.h"
 #include "training_info/lower.h"
+#include "training_info/portable_step.h"
 #include "training_info/step.h"
 #include "training_info/validate.h"
 
@@ -111,21 +115,42 @@ absl::StatusOr<ValueMap> ReadData(const fs::path& folder, const std::string& ste
   return values;
 }
 
-absl::Status CompareState(const KitCase& kit_case, size_t number, const TrainingModel& model) {
+// The variables after so many actions, those that are drawn apart.
+absl::StatusOr<Variables> ReadState(const KitCase& kit_case, size_t number) {
   const std::string file = absl::StrCat(kit_case.folder, "/state_", number, ".pb");
   onnx::GraphProto state;
   if (!state.ParseFromString(FileBytes(file))) return absl::DataLossError(file);
+  Variables variables;
   for (const onnx::TensorProto& proto : state.initializer()) {
-    ONWARD_ASSIGN_OR_RETURN(Tensor expected, TensorFromProto(proto, nullptr));
-    const auto it = model.variables().find(proto.name());
-    if (it == model.variables().end()) return Departs(proto.name(), "is not a variable");
-    const Difference d = CompareTensors(it->second, expected, kit_case.tolerance);
-    if (!d.equal) return Departs(absl::StrCat("variable '", proto.name(), "'"), d.ToString());
+    ONWARD_ASSIGN_OR_RETURN(variables[proto.name()], TensorFromProto(proto, nullptr));
   }
-  if (model.variables().size() !=
-      static_cast<size_t>(state.initializer_size()) + kit_case.drawn.size())
-    return Departs("variables", absl::StrCat("there are ", model.variables().size()));
+  return variables;
+}
+
+absl::Status CompareState(const KitCase& kit_case, size_t number, const Variables& variables) {
+  ONWARD_ASSIGN_OR_RETURN(const Variables state, ReadState(kit_case, number));
+  for (const auto& [name, expected] : state) {
+    const auto it = variables.find(name);
+    if (it == variables.end()) return Departs(name, "is not a variable");
+    const Difference d = CompareTensors(it->second, expected, kit_case.tolerance);
+    if (!d.equal) return Departs(absl::StrCat("variable '", name, "'"), d.ToString());
+  }
+  if (variables.size() != state.size() + kit_case.drawn.size())
+    return Departs("variables", absl::StrCat("there are ", variables.size()));
   return absl::OkStatus();
+}
+
+// What a case feeds to steps, and what steps give, in the order of its files.
+struct KitLists {
+  std::vector<NamedType> inputs, outputs;
+
+  explicit KitLists(const TrainingSpec& spec)
+      : inputs(Joined(spec, &Graph::inputs, true)),
+        outputs(Joined(spec, &Graph::outputs, !CallsInference(spec))) {}
+};
+
+fs::path DataOf(const KitCase& kit_case, size_t action) {
+  return fs::path(kit_case.folder) / absl::StrCat("test_data_set_", action);
 }
 
 // Statistics of what was drawn: five standard errors around what they should be.
@@ -155,20 +180,18 @@ class KitRun {
   absl::Status Open() {
     ONWARD_ASSIGN_OR_RETURN(Model model, ReadModel(case_.folder + "/model.onnx"));
     ONWARD_ASSIGN_OR_RETURN(model_, TrainingModel::Create(std::move(model), TestEnvironment()));
-    const TrainingSpec& spec = model_->spec();
-    const bool joins = !CallsInference(spec);
-    inputs_ = Joined(spec, &Graph::inputs, true);
-    outputs_ = Joined(spec, &Graph::outputs, joins);
-    return CompareState(case_, 0, *model_);
+    lists_.emplace(model_->spec());
+    return CompareState(case_, 0, model_->variables());
   }
 
   absl::Status Act(size_t i) {
     const std::string& action = case_.actions[i];
-    const fs::path data = fs::path(case_.folder) / absl::StrCat("test_data_set_", i);
-    ONWARD_ASSIGN_OR_RETURN(ValueMap feeds, ReadData(data, "input", inputs_));
+    const fs::path data = DataOf(case_, i);
+    ONWARD_ASSIGN_OR_RETURN(ValueMap feeds, ReadData(data, "input", lists_->inputs));
     ONWARD_ASSIGN_OR_RETURN(
         ValueMap expected,
-        ReadData(data, "output", action == "infer" ? model_->spec().inference.outputs : outputs_));
+        ReadData(data, "output",
+                 action == "infer" ? model_->spec().inference.outputs : lists_->outputs));
     auto results = Do(absl::StripPrefix(action, "fail "), feeds);
     if (absl::StartsWith(action, "fail ")) {
       if (results.ok()) return Departs("the action", "did not fail");
@@ -176,7 +199,7 @@ class KitRun {
       ONWARD_RETURN_IF_ERROR(results.status());
       ONWARD_RETURN_IF_ERROR(Compare(*results, expected));
     }
-    ONWARD_RETURN_IF_ERROR(CompareState(case_, i + 1, *model_));
+    ONWARD_RETURN_IF_ERROR(CompareState(case_, i + 1, model_->variables()));
     return action == "initialize" ? CompareDrawn() : absl::OkStatus();
   }
 
@@ -233,8 +256,74 @@ class KitRun {
 
   const KitCase& case_;
   std::unique_ptr<TrainingModel> model_;
-  std::vector<NamedType> inputs_, outputs_;
+  std::optional<KitLists> lists_;
   std::map<std::string, Tensor> first_draws_;
+};
+
+// The steps of a case, by the models that PortableStep makes of it.
+class PlainKitRun {
+ public:
+  explicit PlainKitRun(const KitCase& kit_case) : case_(kit_case) {}
+
+  absl::Status Open() {
+    ONWARD_ASSIGN_OR_RETURN(model_, ReadModel(case_.folder + "/model.onnx"));
+    ONWARD_ASSIGN_OR_RETURN(const TrainingSpec spec, ImportTraining(model_));
+    lists_.emplace(spec);
+    if (!absl::SimpleAtoi(model_.Metadata(kMetaIteration), &iteration_)) iteration_ = 0;
+    ONWARD_ASSIGN_OR_RETURN(variables_, ReadState(case_, 0));
+    return absl::OkStatus();
+  }
+
+  absl::Status Act(size_t i) {
+    absl::string_view action = case_.actions[i];
+    if (action == "initialize") iteration_ = 0;
+    if (!absl::ConsumePrefix(&action, "step")) {
+      ONWARD_ASSIGN_OR_RETURN(variables_, ReadState(case_, i + 1));
+      return absl::OkStatus();
+    }
+    int entry = -1;
+    if (!absl::SimpleAtoi(action, &entry)) entry = -1;
+    ONWARD_ASSIGN_OR_RETURN(PlainStep * step, StepOf(entry));
+    ONWARD_ASSIGN_OR_RETURN(ValueMap feeds, ReadData(DataOf(case_, i), "input", lists_->inputs));
+    ONWARD_ASSIGN_OR_RETURN(ValueMap expected,
+                            ReadData(DataOf(case_, i), "output", lists_->outputs));
+    ONWARD_ASSIGN_OR_RETURN(const ValueMap results, step->Run(feeds));
+    for (auto& [name, value] : variables_) {
+      if (step->state().contains(name)) value = step->state().at(name);
+    }
+    if (entry < 0) ++iteration_;
+    for (const auto& [name, value] : expected) {
+      const auto it = results.find(name);
+      if (it == results.end()) return Departs(name, "is not among the outputs");
+      const Difference d = CompareValues(it->second, value, case_.tolerance);
+      if (!d.equal) return Departs(absl::StrCat("output '", name, "'"), d.ToString());
+    }
+    return CompareState(case_, i + 1, variables_);
+  }
+
+ private:
+  // The step with the present state; a variable that the case does not have counts iterations.
+  absl::StatusOr<PlainStep*> StepOf(int entry) {
+    if (!steps_.contains(entry)) {
+      const std::optional<int> alone = entry < 0 ? std::nullopt : std::optional<int>(entry);
+      ONWARD_ASSIGN_OR_RETURN(const Model step, PortableStep(model_, alone, DefaultEnvironment()));
+      ONWARD_ASSIGN_OR_RETURN(PlainStep made, PlainStep::Create(step));
+      steps_.emplace(entry, std::move(made));
+    }
+    PlainStep& step = steps_.at(entry);
+    for (const auto& [name, value] : variables_) step.Set(name, value);
+    for (const auto& [name, output] : step.updates()) {
+      if (!variables_.contains(name)) step.Set(name, Tensor::Scalar<int64_t>(iteration_));
+    }
+    return &step;
+  }
+
+  const KitCase& case_;
+  Model model_;
+  std::optional<KitLists> lists_;
+  Variables variables_;
+  int64_t iteration_ = 0;
+  std::map<int, PlainStep> steps_;  // by entry; -1: all
 };
 
 // What must not be trained may still have to infer.
@@ -242,7 +331,7 @@ absl::Status CheckInference(const KitCase& kit_case) {
   for (size_t i = 0; i < kit_case.actions.size(); ++i) {
     ONWARD_ASSIGN_OR_RETURN(const Model model, ReadModel(kit_case.folder + "/model.onnx"));
     ONWARD_ASSIGN_OR_RETURN(Graph graph, RunnableGraph(model, DefaultEnvironment()));
-    const fs::path data = fs::path(kit_case.folder) / absl::StrCat("test_data_set_", i);
+    const fs::path data = DataOf(kit_case, i);
     ONWARD_ASSIGN_OR_RETURN(ValueMap feeds, ReadData(data, "input", graph.inputs));
     ONWARD_ASSIGN_OR_RETURN(ValueMap expected, ReadData(data, "output", graph.outputs));
     CompileOptions options = TestEnvironment().compile_options();
@@ -297,6 +386,22 @@ absl::Status RunKitCase(const KitCase& kit_case) {
                   [](const std::string& action) { return absl::StartsWith(action, "fail "); }))
     return absl::OkStatus();
   ONWARD_RETURN_IF_ERROR(opened);
+  for (size_t i = 0; i < kit_case.actions.size(); ++i) {
+    if (absl::Status s = run.Act(i); !s.ok())
+      return Annotate(s, absl::StrCat("action ", i, " (", kit_case.actions[i], ")"));
+  }
+  return absl::OkStatus();
+}
+
+bool HasPlainSteps(const KitCase& kit_case) {
+  return !kit_case.refused && kit_case.drawn.empty() &&
+         std::any_of(kit_case.actions.begin(), kit_case.actions.end(),
+                     [](const std::string& action) { return absl::StartsWith(action, "step"); });
+}
+
+absl::Status RunPlainSteps(const KitCase& kit_case) {
+  PlainKitRun run(kit_case);
+  ONWARD_RETURN_IF_ERROR(run.Open());
   for (size_t i = 0; i < kit_case.actions.size(); ++i) {
     if (absl::Status s = run.Act(i); !s.ok())
       return Annotate(s, absl::StrCat("action ", i, " (", kit_case.actions[i], ")"));

@@ -40,6 +40,11 @@ ReadKit();  // sorted by name; throws std::runtime_error where one cannot be rea
 // action.
 absl::Status RunKitCase(const KitCase& kit_case);
 
+// Whether it has steps whose results follow from the file, and the same of these by the plain
+// models that `export --portable-step` writes.
+bool HasPlainSteps(const KitCase& kit_case);
+absl::Status RunPlainSteps(const KitCase& kit_case);
+
 }  // namespace onward
 
 #endif  // ONWARD_TESTS_SUPPORT_TRAINING_KIT_H_

@@ -183,7 +183,7 @@ TEST(Export, LikeRefusesStrangers) {
   const Model other =
       TextModel("m (float[2] x) => (float[2] y) <float[2] V = {1, 2}> { y = Mul(x, V) }");
   EXPECT_THAT(std::string(ExportLike(made->model, other, DefaultEnvironment()).status().message()),
-              HasSubstr("the original has no initializer for: W"));
+              HasSubstr("the original has no initializer for: W; leave --like out"));
   EXPECT_THAT(
       std::string(
           ExportLike(InferenceOnly(made->model), other, DefaultEnvironment()).status().message()),

@@ -128,6 +128,24 @@ TEST(ReplaceRate, PlateauBringsItsFactor) {
   EXPECT_TRUE(HasRateFactor(*Open(Made("sgd:lr=0.1", "reduce_on_plateau"))));
 }
 
+// The scaled loss is named by the Gradient node alone, which reads nothing of it.
+TEST(ReplaceRate, KeepsWhatGradientsName) {
+  AuthorOptions options;
+  options.loss = {"mse", {}};
+  options.optimizer = {"sgd", {{"lr", 0.125}}};
+  options.precision = DType::kFloat16;
+  Model model = MakeTrainable(TextModel(kModel), options, DefaultEnvironment()).value().model;
+  ASSERT_TRUE(
+      ReplaceRate(0.5, ParseSchedule("reduce_on_plateau").value(), DefaultEnvironment(), &model)
+          .ok());
+  ExpectSound(Reread(model));
+  EXPECT_THAT(Rates(Open(Reread(model)).get(), 2), ElementsAre(0.5f, 0.5f));
+  options.schedule = ParseSchedule("reduce_on_plateau").value();
+  const Model planned =
+      MakeTrainable(TextModel(kModel), options, DefaultEnvironment()).value().model;
+  EXPECT_THAT(Rates(Open(Reread(planned)).get(), 1), ElementsAre(0.125f));
+}
+
 TEST(ReplaceRate, RefusesFilesOfOthers) {
   Model other = TextModel(kModel, {{.algorithm = "a () => (float[2, 1] new) <float two = {2}> "
                                                  "{ new = Mul(W, two) }",

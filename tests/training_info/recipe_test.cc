@@ -205,10 +205,11 @@ TEST(LossFile, IsCheckedBeforeUse) {
   const Scratch scratch;
   const std::string path = scratch.Path("loss.onnx");
   WriteText(path, "l (float[N, 2] q) => (float[N, 2] loss) { loss = Neg(q) }");
-  EXPECT_THAT(Refused(kTwoHeads, Options({path})), HasSubstr("not a scalar"));
+  EXPECT_THAT(Refused(kTwoHeads, Options({path})),
+              HasSubstr("not a scalar; end it with ReduceMean"));
   WriteText(path, "l (float[N, 2] q) => (float loss) { loss = ReduceSum <keepdims = 0> (q) }");
   EXPECT_THAT(Refused(kTwoHeads, Options({path})),
-              HasSubstr("none of its inputs has the name of an output"));
+              HasSubstr("has the name of an output of the model; name them as"));
   EXPECT_THAT(Refused(kTwoHeads, Options({scratch.Path("absent.onnx")})), HasSubstr("absent.onnx"));
 }
 

@@ -13,6 +13,7 @@
 #include "core/base/status.h"
 #include "trainer/report/page/html.h"
 #include "trainer/run/class_labels.h"
+#include "training_info/training_facts.h"
 
 namespace onward {
 namespace {
@@ -78,6 +79,30 @@ std::string LossesText(const LossParts& losses) {
       absl::StrAppend(out, " (labels '", absl::StrJoin(part.labels, "', '"), "')");
     }
   });
+}
+
+// Some of the names, for weights that may be many.
+std::string SomeNames(const std::vector<std::string>& names) {
+  const size_t shown = std::min(names.size(), kMostWeights);
+  return absl::StrCat(
+      absl::StrJoin(names.begin(), names.begin() + static_cast<int64_t>(shown), ", "),
+      names.size() > shown ? absl::StrCat(", ... (", names.size(), ")") : "");
+}
+
+// What of the recipe there is, beside losses, optimizer and schedule.
+void AddRecipe(const TrainingFacts& facts, std::vector<ReportSetting>* settings) {
+  const auto add = [&](const char* name, std::string words) {
+    if (!words.empty()) settings->push_back({name, std::move(words)});
+  };
+  add("Groups",
+      absl::StrJoin(facts.said.groups, "; ", [](std::string* out, const GroupFacts& group) {
+        absl::StrAppend(out, group.options, ": ", SomeNames(group.weights));
+      }));
+  add("Clipping", facts.said.clip);
+  add("Precision", PrecisionWords(facts));
+  add("Accumulate", AccumulationWords(facts));
+  add("Averages", AveragesWords(facts));
+  add("Adapters", AdaptersWords(facts));
 }
 
 std::string ClassesText(const PreparedRun& p, int64_t outputs) {
@@ -176,15 +201,17 @@ absl::Status GatherFacts(TrainingModel* model, const TrainOptions& options,
                 {"Evaluation", evaluated},
                 {"Loss", LossesText(p.losses)},
                 {"Optimizer", rate.ok() ? OptimizerWords(rate->optimizer) : "as the file has it"},
-                {"Schedule", rate.ok() ? ScheduleText(rate->schedule) : "as the file has it"},
-                {"Classes", ClassesText(p, OutputClasses(output, p.judging.scoring))},
-                {"Weights", WeightsText(f)},
-                {"Steps", StepsText(f, options)},
-                {"Seed", absl::StrCat(options.seed, options.shuffle ? "" : ", not shuffled",
-                                      options.balance ? ", all classes equally often" : "")},
-                {"Threads", absl::StrCat(Threads())},
-                {"Memory", absl::StrCat("about ", BytesText(f.memory_bytes), " (variables ",
-                                        BytesText(held), ", a step ", BytesText(step), ")")}};
+                {"Schedule", rate.ok() ? ScheduleText(rate->schedule) : "as the file has it"}};
+  AddRecipe(GatherTrainingFacts(model->model(), model->spec()), &f.settings);
+  f.settings.insert(f.settings.end(),
+                    {{"Classes", ClassesText(p, OutputClasses(output, p.judging.scoring))},
+                     {"Weights", WeightsText(f)},
+                     {"Steps", StepsText(f, options)},
+                     {"Seed", absl::StrCat(options.seed, options.shuffle ? "" : ", not shuffled",
+                                           options.balance ? ", all classes equally often" : "")},
+                     {"Threads", absl::StrCat(Threads())},
+                     {"Memory", absl::StrCat("about ", BytesText(f.memory_bytes), " (variables ",
+                                             BytesText(held), ", a step ", BytesText(step), ")")}});
   return absl::OkStatus();
 }
 

@@ -36,10 +36,16 @@ std::string Remedy(const FieldInfo& field, const std::vector<Dim>& wanted) {
   for (const Dim& d : wanted) sizes.push_back(d.known() ? d.value : -1);
   const std::vector<int64_t> given(field.shape.begin(), field.shape.end());
   if (field.is_label) {
-    return given.size() == sizes.size() && !given.empty()
-               ? "; where the classes are on the last axis of the output, the loss has to say "
-                 "axis=-1"
-               : "; is it the label that the loss is for?";
+    if (given.size() == sizes.size() && !given.empty()) {
+      return "; where the classes are on the last axis of the output, the loss has to say axis=-1";
+    }
+    if (given.size() == sizes.size() + 1) {
+      return "; a number for each class is a label of --loss cross_entropy:soft_labels=1";
+    }
+    if (given.size() + 1 == sizes.size()) {
+      return "; the number of a class is a label of --loss cross_entropy";
+    }
+    return "; is it the label that the loss is for?";
   }
   const std::optional<size_t> from = ChannelAxis(given), to = ChannelAxis(sizes);
   if (from.has_value() && to.has_value()) {

@@ -69,6 +69,25 @@ TEST(DamagedFile, EveryPrefix) {
   }
 }
 
+// What comes before training_info is the model.
+TEST(DamagedFile, InfersWhereTheTrainingPartIsCutOff) {
+  const Model model = TextModel(
+      "m (float[2] x) => (float[2] y) <float[2] W = {1, 2}> "
+      "{ y = Mul(x, W) }",
+      {{"a () => (float[2] n) { n = Add(W, x) }", {{"W", "n"}}}});
+  Model plain = model;
+  plain.proto().clear_training_info();
+  const std::string bytes = Bytes(model);
+  const size_t begin = Bytes(plain).size();
+  // Two bytes of tag and the length come first.
+  for (size_t size = begin + 3; size < bytes.size(); ++size) {
+    const absl::StatusOr<Model> read = ParseModel(bytes.substr(0, size), kPath);
+    ASSERT_TRUE(read.ok()) << size << ": " << read.status();
+    EXPECT_TRUE(read->training_damaged()) << size;
+    EXPECT_EQ(Bytes(*read), Bytes(plain)) << size;
+  }
+}
+
 TEST(DamagedFile, SingleBitFlips) {
   constexpr size_t kFlips = 2000;
   const std::string bytes = SmallTrainingModel();
