@@ -171,12 +171,13 @@ void FlagScene::WriteDeviceModels() const {
         "t = Transpose(x) c = MatMul(t, x) d = Det(c) e = Mul(d, little) y = Add(h, e)",
         ", float little = {1e-9}");
   // What is left of a sum when the same is taken away tells in which order it was made.
-  write("order.onnx",
-        "a = Mul(x, far) b = Sin(a) c = Mul(b, large) z = Mul(x, none) i = Cast <to = 7> (z) s = "
-        "ScatterElements <axis = 0, reduction = \"add\"> (start, i, c) t = ReduceSum(c, rows) r = "
-        "Sub(s, t) y = Add(h, r)",
-        ", float far = {1234.5}, float large = {10000}, float none = {0}, float[1, 2] start = {0, "
-        "0}, int64[1] rows = {0}");
+  write(
+      "order.onnx",
+      "a = Mul(x, far) b = Sin(a) c = Mul(b, large) z = Mul(x, none) i = Cast <to = 7> (z) s = "
+      "ScatterElements <axis = 0, reduction = \"add\"> (start, i, c) t = ReduceSum(c, rows) r = "
+      "Sub(s, t) y = Add(h, r)",
+      ", float far = {1234.5}, float large = {1000000}, float none = {0}, float[1, 2] start = {0, "
+      "0}, int64[1] rows = {0}");
   // So many numbers that several threads share them.
   write("many.onnx",
         "m = ReduceMean <keepdims = 0> (x) q = Expand(m, size) r = Exp(q) u = ReduceMean <keepdims "

@@ -49,7 +49,8 @@ const letters = [...m.querySelectorAll('.name')].map((t) =>
 // How far the text beside a marked step stands out of its chart, which cuts it off.
 const right = (e) => e.getBoundingClientRect().right;
 const cut = [...document.querySelectorAll('line.mark + text')].map(
-    (t) => right(t) - right(t.ownerSVGElement.querySelector('line.axis')));
+    (t) => right(t) -
+        Math.max(...[...t.ownerSVGElement.querySelectorAll('line.axis')].map(right)));
 parent.postMessage({
   window: innerWidth, dark: matchMedia('(prefers-color-scheme: dark)').matches,
   wider: root.scrollWidth - root.clientWidth, matrix: m.scrollWidth, place: m.clientWidth,
