@@ -18,6 +18,7 @@
 #include "cli/inspect_devices.h"
 #include "cli/inspect_gradients.h"
 #include "cli/inspect_training.h"
+#include "core/base/size_text.h"
 #include "core/base/status.h"
 #include "core/graph/infer.h"
 #include "core/graph/inline.h"

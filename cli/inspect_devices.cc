@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "cli/random_feeds.h"
 #include "core/base/status.h"
 #include "core/runtime/session.h"
 #include "training_info/lower.h"
@@ -23,15 +24,8 @@ absl::StatusOr<std::map<std::string, FeedType>> TypesOf(const std::vector<NamedT
                                                         int64_t batch) {
   std::map<std::string, FeedType> types;
   for (const NamedType& in : inputs) {
-    if (!in.type.is_tensor() || !in.type.has_rank || in.type.dtype == DType::kUndefined) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("input '", in.name, "' declares no tensor of a known rank"));
-    }
-    Shape shape;
-    for (int i = 0; i < in.type.rank(); ++i) {
-      const Dim& d = in.type.dims[i];
-      shape.push_back(d.known() ? d.value : i == 0 ? batch : kOtherSizes);
-    }
+    ONWARD_ASSIGN_OR_RETURN(const Shape shape,
+                            FixedShape(in, {.batch = batch, .other = kOtherSizes}));
     types[in.name] = {in.type.dtype, shape};
   }
   return types;

@@ -6,8 +6,8 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "core/base/size_text.h"
 #include "trainer/report/page/report.h"
 #include "trainer/run/options.h"
 #include "training_info/rate.h"
@@ -141,12 +141,6 @@ void WriteValues(const char* key, const std::vector<NamedType>& values, JsonWrit
 
 std::string OperatorName(const Node& node) {
   return node.domain.empty() ? node.op_type : absl::StrCat(node.domain, ".", node.op_type);
-}
-
-std::string SizeText(int64_t bytes) {
-  if (bytes >= 1 << 20) return absl::StrFormat("%.1f MB", static_cast<double>(bytes) / (1 << 20));
-  return bytes >= 1 << 10 ? absl::StrFormat("%.1f kB", static_cast<double>(bytes) / (1 << 10))
-                          : absl::StrCat(bytes, " bytes");
 }
 
 }  // namespace onward

@@ -20,7 +20,6 @@ void WriteTraining(const Model& model, const TrainingSpec& spec, JsonWriter* w);
 
 void WriteValues(const char* key, const std::vector<NamedType>& values, JsonWriter* w);
 std::string OperatorName(const Node& node);
-std::string SizeText(int64_t bytes);  // "1.5 MB"
 
 }  // namespace onward
 

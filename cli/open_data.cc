@@ -2,6 +2,7 @@
 #include "cli/open_data.h"
 
 #include <filesystem>
+#include <optional>
 
 #include "core/base/status.h"
 #include "data/data_options.h"
@@ -14,6 +15,23 @@ absl::StatusOr<std::shared_ptr<const Dataset>> Open(const std::string& spec, Spl
                                                     const DataContext& context) {
   ONWARD_ASSIGN_OR_RETURN(std::unique_ptr<Dataset> data, ParseDataSpec(spec, split, context));
   return std::shared_ptr<const Dataset>(std::move(data));
+}
+
+// Of the one input that takes pictures of a fixed size, planes or channels last.
+std::optional<Shape> PictureSizeOf(const Model& model) {
+  const auto graph = InferenceGraph(model);
+  if (!graph.ok()) return std::nullopt;
+  std::optional<Shape> found;
+  for (const NamedType& in : graph->FeedInputs()) {
+    if (in.type.rank() != 4) continue;
+    const auto size = [&](int axis) { return in.type.dims[axis].value; };
+    const auto is_channels = [&](int axis) { return size(axis) == 1 || size(axis) == 3; };
+    const int height = is_channels(1) ? 2 : 1;
+    if (found.has_value() || !(is_channels(1) || is_channels(3))) return std::nullopt;
+    if (!in.type.dims[height].known() || !in.type.dims[height + 1].known()) return std::nullopt;
+    found = Shape{size(height), size(height + 1)};
+  }
+  return found;
 }
 
 absl::Status OpenMade(const Args& args, const MadeSpec& spec, const std::string& data,
@@ -38,6 +56,7 @@ absl::StatusOr<std::shared_ptr<const Dataset>> OpenDataFor(const Model& model,
                                                            DataContext context) {
   ONWARD_ASSIGN_OR_RETURN(const Preparation preparation, StoredPreparation(model));
   context.preparation = &preparation;
+  context.picture_size = PictureSizeOf(model);
   return Open(spec, split, context);
 }
 
@@ -78,8 +97,9 @@ absl::StatusOr<TrainingInputs> OpenForTraining(const Args& args, const TrainingS
   } else {
     ONWARD_ASSIGN_OR_RETURN(inputs.model, ReadModel(file));
     ONWARD_ASSIGN_OR_RETURN(preparation, StoredPreparation(inputs.model));
-    ONWARD_ASSIGN_OR_RETURN(inputs.data,
-                            Open(specs.data, Split::kTrain, {.preparation = &preparation}));
+    ONWARD_ASSIGN_OR_RETURN(inputs.data, Open(specs.data, Split::kTrain,
+                                              {.preparation = &preparation,
+                                               .picture_size = PictureSizeOf(inputs.model)}));
   }
   if (inputs.data->preparation() != nullptr) {
     preparation = *inputs.data->preparation();

@@ -243,7 +243,17 @@ absl::Status NamingFile(const Command& command, const Args& args, const absl::St
     if (IsOutput(flag)) known.push_back({"", args.String(flag.name)});
   }
   const absl::string_view message = status.message();
+  for (const Flag& flag : command.flags) {
+    if (flag.names != FlagNames::kData) continue;
+    for (const std::string& value : args.All(flag.name)) {
+      const absl::Status wrong = SplitDataSpec(value, Split::kTrain).status();
+      if (wrong.message() == message) {
+        return Annotate(status, absl::StrCat(Spelled(flag), " '", value, "'"));
+      }
+    }
+  }
   for (const NamedPath& file : known) {
+    if (file.is_class_folders && absl::StartsWith(message, file.path + "/")) return status;
     // What a plugin does wrong while it works on a model is about the model, too.
     if (file.is_library) {
       if (absl::StartsWith(message, absl::StrCat("plugin '", file.path, "': "))) return status;

@@ -30,25 +30,6 @@ int64_t OpenSize(const NamedType& input, int axis, const OpenSizes& open) {
   return is_batch ? open.batch : open.other;
 }
 
-absl::StatusOr<Shape> FixedShape(const NamedType& input, const OpenSizes& open) {
-  if (!input.type.has_rank || input.type.dtype == DType::kUndefined) {
-    return absl::InvalidArgumentError(absl::StrCat("input '", input.name, "' declares no shape"));
-  }
-  Shape shape;
-  for (int i = 0; i < input.type.rank(); ++i) {
-    const Dim& d = input.type.dims[i];
-    const int64_t size = d.known() ? d.value : OpenSize(input, i, open);
-    if (size == 0 && !d.known()) {
-      const std::string name = d.symbol.empty() ? PlaceOf(input, i) : d.symbol;
-      return absl::InvalidArgumentError(absl::StrCat(
-          "input '", input.name, "' (", input.type.ToString(),
-          ") has an open size beside the batch; random data needs a number: --size ", name, "=N"));
-    }
-    shape.push_back(size);
-  }
-  return shape;
-}
-
 // Random values of the declared shape: normal floats, small integers (below
 // `classes` for labels).
 absl::StatusOr<Tensor> RandomFeed(const NamedType& input, const OpenSizes& open, int64_t classes,
@@ -114,6 +95,25 @@ absl::Status CheckSizes(const std::map<std::string, int64_t>& sizes,
                       : absl::StrCat("the sizes that are open are ", absl::StrJoin(named, ", "))));
   }
   return absl::OkStatus();
+}
+
+absl::StatusOr<Shape> FixedShape(const NamedType& input, const OpenSizes& open) {
+  if (!input.type.is_tensor() || !input.type.has_rank || input.type.dtype == DType::kUndefined) {
+    return absl::InvalidArgumentError(absl::StrCat("input '", input.name, "' declares no shape"));
+  }
+  Shape shape;
+  for (int i = 0; i < input.type.rank(); ++i) {
+    const Dim& d = input.type.dims[i];
+    const int64_t size = d.known() ? d.value : OpenSize(input, i, open);
+    if (size == 0 && !d.known()) {
+      const std::string name = d.symbol.empty() ? PlaceOf(input, i) : d.symbol;
+      return absl::InvalidArgumentError(absl::StrCat(
+          "input '", input.name, "' (", input.type.ToString(),
+          ") has an open size beside the batch; random data needs a number: --size ", name, "=N"));
+    }
+    shape.push_back(size);
+  }
+  return shape;
 }
 
 absl::StatusOr<TensorMap> RandomFeeds(const std::vector<NamedType>& inputs, const Graph& graph,

@@ -26,6 +26,9 @@ absl::StatusOr<std::map<std::string, int64_t>> ParseSizes(const std::vector<std:
 absl::Status CheckSizes(const std::map<std::string, int64_t>& sizes,
                         const std::vector<NamedType>& inputs);
 
+// What the input declares, with numbers in the place of open sizes.
+absl::StatusOr<Shape> FixedShape(const NamedType& input, const OpenSizes& open);
+
 // Values of the declared shapes, the same at every call: normal floats, and
 // integers that are valid indices where `graph` uses them for a Gather from an
 // initializer, or below `classes` for the input `label`.

@@ -114,8 +114,10 @@ void NoteWhatIsNotWritten(const Args& args, RunFacts* facts) {
 
 absl::Status Ask(const Args& args, BegunTraining* begun) {
   if (args.Has("dry-run")) {
-    ONWARD_ASSIGN_OR_RETURN(
-        RunFacts facts, DryRun(begun->training.get(), begun->data, begun->eval, begun->options));
+    Listeners listeners;
+    AddListeners(args, &listeners);
+    ONWARD_ASSIGN_OR_RETURN(RunFacts facts, DryRun(begun->training.get(), begun->data, begun->eval,
+                                                   begun->options, listeners));
     NoteWhatIsNotWritten(args, &facts);
     PrintFacts(args, facts);
     return absl::OkStatus();

@@ -100,6 +100,23 @@ absl::Status CheckKept(const Args& args) {
   return absl::OkStatus();
 }
 
+// A resumed run goes on with the best that it has, and replaces that of another only if it was
+// begun to.
+absl::Status CheckBest(const Args& args, const Model& model) {
+  const std::string best = args.String("best"), run = model.Metadata(kMetaRun);
+  std::error_code error;
+  if (OnlyAsks(args) || !fs::is_regular_file(best, error)) return absl::OkStatus();
+  const std::string has_best = model.Metadata(kMetaHasBest);
+  // Files of before do not say which run they are of.
+  if (has_best == kReplacesBest || (run.empty() && has_best == kHasBest)) return absl::OkStatus();
+  const auto held = ReadModel(best);
+  if (held.ok() && !run.empty() && held->Metadata(kMetaRun) == run) return absl::OkStatus();
+  return absl::AlreadyExistsError(absl::StrCat(
+      "'", best, "' exists already and is not of the run that '", args.String("output"),
+      "' goes on with: another --best keeps it; to have it "
+      "replaced, move it away"));
+}
+
 // Batch size, seed and order are those the file began with.
 absl::Status GoOnAsBegun(const Args& args, const Model& model, TrainOptions* options) {
   if (MetadataInt(model, kMetaSteps, -1) < 0) {
@@ -134,7 +151,7 @@ absl::Status GoOnAsBegun(const Args& args, const Model& model, TrainOptions* opt
                                                    options->output,
                                                    "' began; leave --drop-last out"));
   }
-  return absl::OkStatus();
+  return CheckBest(args, model);
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "core/base/spec.h"
 #include "core/base/status.h"
 #include "data/file_bytes.h"
 #include "data/spec_kinds.h"
@@ -283,9 +284,8 @@ absl::Status ParseOptions(absl::string_view text, const DataKind& kind, DataOpti
         absl::StrSplit(part, absl::MaxSplits('=', 1));
     const std::string& name = option.first;
     if (!known.contains(name)) {
-      return absl::InvalidArgumentError(absl::StrCat("unknown option '", name, "' for ", kind.name,
-                                                     " data; known are ",
-                                                     absl::StrJoin(known, ", ")));
+      return UnknownWord(absl::StrCat("option of ", kind.name, " data"), name,
+                         std::vector<std::string>(known.begin(), known.end()));
     }
     if (!absl::StrContains(part, '=') || option.second.empty()) {
       return absl::InvalidArgumentError(
@@ -307,6 +307,12 @@ absl::Status ParseOptions(absl::string_view text, const DataKind& kind, DataOpti
   return CheckTogether(seen, *options);
 }
 
+std::string NearestKind(const std::string& word) {
+  std::vector<std::string> names;
+  for (const DataKind& kind : DataKinds()) names.emplace_back(kind.name);
+  return Nearest(word, names);
+}
+
 absl::Status UnknownKind(const std::string& kind, absl::string_view path_and_kind) {
   std::string hint;
   const std::string path(path_and_kind);
@@ -321,6 +327,8 @@ absl::Status UnknownKind(const std::string& kind, absl::string_view path_and_kin
     hint = absl::StrCat("; did you mean npz:", path);
   } else if (IsFolder(path)) {
     hint = absl::StrCat("; did you mean images:", path, " or mnist:", path);
+  } else if (const std::string near = NearestKind(kind); !near.empty()) {
+    hint = absl::StrCat("; did you mean ", near, path.substr(kind.size()));
   }
   return absl::InvalidArgumentError(
       absl::StrCat("unknown kind of data '", kind, "'; known are ",

@@ -102,6 +102,7 @@ absl::StatusOr<LoadedData> LoadPrepared(const DataContext& context, DataSpec* sp
   const PicturePreparation* known = PicturesKnown(context, spec->kind);
   if (known != nullptr) ApplyToFiles(*known, spec);
   TakeUnlabelled(context, spec);
+  spec->options.pictures.model_size = context.picture_size;
   ONWARD_ASSIGN_OR_RETURN(LoadedData data, Load(*spec));
   ONWARD_RETURN_IF_ERROR(ApplyTask(spec->options, &data));
   if (known != nullptr) ApplyToArrays(*known, data, spec);

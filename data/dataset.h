@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -101,6 +102,7 @@ enum class Split { kTrain, kTest };
 struct DataContext {
   // Done to the data, in the place of what would suit it best; null or empty: nothing is known.
   const Preparation* preparation = nullptr;
+  std::optional<Shape> picture_size = std::nullopt;  // that it takes: height, width; for messages
   bool made_for_data = false;    // the model is going to be made for this very data
   bool labels_optional = false;  // the data may lack labels
 };

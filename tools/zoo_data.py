@@ -11,6 +11,7 @@ Standard library only. The same files each time: every draw comes from one seed 
 """
 import array
 import cmath
+import functools
 import gzip
 import io
 import math
@@ -75,15 +76,20 @@ def passages(text, out):
                   token_type_ids=("q", shape, [0] * len(x)), input_mask=("q", shape, [1] * len(x)))
 
 
+@functools.lru_cache(maxsize=None)
+def turns(n):
+    """The first half of the n-th roots of 1."""
+    return [cmath.rect(1, -2 * math.pi * k / n) for k in range(n // 2)]
+
+
 def fft(z):
     """The discrete Fourier transform of 2^k numbers."""
     n = len(z)
     if n == 1:
         return z
-    even, odd = fft(z[::2]), fft(z[1::2])
-    half = n // 2
-    turned = [cmath.rect(1, -2 * math.pi * k / n) * odd[k] for k in range(half)]
-    return [even[k] + turned[k] for k in range(half)] + [even[k] - turned[k] for k in range(half)]
+    even = fft(z[::2])
+    turned = [t * v for t, v in zip(turns(n), fft(z[1::2]))]
+    return [e + t for e, t in zip(even, turned)] + [e - t for e, t in zip(even, turned)]
 
 
 def dct4(x):
@@ -104,11 +110,11 @@ def note(draw, pitch):
     overtones = [(h, draw.uniform(0.2, 1) / h ** draw.uniform(0.3, 1.5), draw.uniform(0, 6.28))
                  for h in range(1, 6)]
     depth, speed = draw.uniform(0, 0.006), draw.uniform(4, 7)
-    samples = []
-    for i in range(4096):
-        t = i / 16000
-        phase = 2 * math.pi * frequency * (t + depth * math.sin(2 * math.pi * speed * t) / speed)
-        samples.append(sum(a * math.sin(h * phase + p) for h, a, p in overtones))
+    sin, samples = math.sin, [0.0] * 4096
+    phases = [2 * math.pi * frequency * (t + depth * sin(2 * math.pi * speed * t) / speed)
+              for t in (i / 16000 for i in range(4096))]
+    for h, a, p in overtones:
+        samples = [s + a * sin(h * phase + p) for s, phase in zip(samples, phases)]
     return samples
 
 

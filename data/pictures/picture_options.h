@@ -17,7 +17,8 @@ namespace onward {
 enum class Broken { kFound, kRefuse, kSkip };
 
 struct PictureOptions {
-  std::optional<Shape> size;  // height, width
+  std::optional<Shape> size;        // height, width
+  std::optional<Shape> model_size;  // that the model takes, for messages
   Fit fit = Fit::kStretch;
   int channels = 0;  // 1, 3, or 0 for as found
   Augmentation augment;

@@ -2,6 +2,7 @@
 // What can be known of pictures before a run (picture_files.h).
 #include <algorithm>
 #include <new>
+#include <optional>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -111,14 +112,17 @@ absl::Status Refuse(const std::vector<Found>& found, size_t broken, Broken mode)
 }
 
 absl::Status CheckSizes(const PictureFiles& files, const Survey& survey,
-                        const std::vector<PictureInfo>& infos) {
+                        const std::vector<PictureInfo>& infos,
+                        const std::optional<Shape>& model_size) {
   const PictureInfo& first = infos[0];
+  const Shape size = model_size.value_or(Shape{first.height, first.width});
   for (size_t i = 1; i < infos.size(); ++i) {
     if (infos[i].height == first.height && infos[i].width == first.width) continue;
-    return absl::InvalidArgumentError(absl::StrCat(
-        files.name(survey.pictures[i]), ": is ", infos[i].height, " x ", infos[i].width,
-        " (height x width), but ", files.name(survey.pictures[0]), " is ", first.height, " x ",
-        first.width, "; resize all with size=", first.height, "x", first.width));
+    return absl::InvalidArgumentError(
+        absl::StrCat(files.name(survey.pictures[i]), ": is ", infos[i].height, " x ",
+                     infos[i].width, " (height x width), but ", files.name(survey.pictures[0]),
+                     " is ", first.height, " x ", first.width, "; resize all with size=", size[0],
+                     "x", size[1], model_size.has_value() ? ", which the model takes" : ""));
   }
   return absl::OkStatus();
 }
@@ -144,7 +148,7 @@ absl::StatusOr<Survey> SurveyPictures(const PictureFiles& files, std::vector<int
     survey.notes.push_back(absl::StrCat("left out ", broken, " of ", found.size(),
                                         " pictures, which are broken: ", Messages(found)));
   }
-  if (!options.size) ONWARD_RETURN_IF_ERROR(CheckSizes(files, survey, infos));
+  if (!options.size) ONWARD_RETURN_IF_ERROR(CheckSizes(files, survey, infos, options.model_size));
   survey.info = infos[0];
   for (const PictureInfo& info : infos) {
     survey.info.channels = std::max(survey.info.channels, info.channels);

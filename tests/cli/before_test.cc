@@ -186,17 +186,46 @@ TEST_F(BeforeTheFirstStep, BadNumbersWithTheirRow) {
   x.data<float>()[3] = std::nanf("");
   WriteNpz(Path("nan.npz"), {{"x", x}, {"y", Int64s({0, 1, 0})}});
   const std::string data = " --data npz:" + Path("nan.npz") + " ";
-  ExpectRefused("m.onnx", data, "'x' of example 1 of " + Path("nan.npz") + " is nan");
+  const std::string found = "'x' of example 1 of " + Path("nan.npz") + " is nan";
+  ExpectRefused("m.onnx", data,
+                found + "; mend the data, leave the row out, or train with --on-nan skip");
   const CommandResult skipped =
       Train("m.onnx", data + "--on-nan skip --batch 1 --no-shuffle -o " + Path("s.onnx"));
   EXPECT_EQ(skipped.exit_code, 0) << skipped.errors;
-  EXPECT_THAT(skipped.errors, HasSubstr("warning: 1 steps were skipped"));
+  EXPECT_THAT(skipped.errors,
+              AllOf(HasSubstr(found + "; batches with such numbers are skipped"),
+                    HasSubstr("warning: 1 steps were skipped"), Not(HasSubstr("--on-nan"))));
   // A model that looks for NaN means to take it.
   Write("fills.onnx",
         "g (float[N, 2] x) => (float[N, 2] y) <float[2, 2] w = {0, 0, 0, 0}, float zero = {0}> "
         "{ n = IsNaN(x) f = Where(n, zero, x) y = MatMul(f, w) }");
   const CommandResult filled = Train("fills.onnx", data + "-o " + Path("f.onnx"));
   EXPECT_EQ(filled.exit_code, 0) << filled.errors;
+}
+
+// Evaluations go by running statistics, which a short run hardly moves.
+TEST_F(BeforeTheFirstStep, StatisticsThatStayOld) {
+  Write(
+      "norm.onnx",
+      "g (float[N, 2] x) => (float[N, 2] y) <float[2, 2] w = {1, 2, 3, 4}, float[2] s = {1, 1}, "
+      "float[2] b = {0, 0}, float[2] mean = {0, 0}, float[2] var = {1, 1}> { h = MatMul(x, w) y = "
+      "BatchNormalization <momentum = 0.99> (h, s, b, mean, var) }");
+  const auto told = [&](const std::string& flags) {
+    return Train("norm.onnx", Csv("d.csv") + "--dry-run -o " + Path("n.onnx") + flags).output;
+  };
+  const std::string old = "running statistics of BatchNormalization (momentum 0.99) will be ";
+  EXPECT_THAT(told(" --steps 50"), AllOf(HasSubstr("after 50 steps the " + old + "61 %"),
+                                         HasSubstr("--freeze-statistics")));
+  EXPECT_THAT(told(" --steps 500"), Not(HasSubstr(old)));
+  EXPECT_THAT(told(" --steps 50 --freeze-statistics"), Not(HasSubstr(old)));
+}
+
+// The report measures what a plain run does not.
+TEST_F(BeforeTheFirstStep, MemoryOfWhatTheReportMeasures) {
+  const std::string line = Csv("d.csv") + "--dry-run";
+  EXPECT_THAT(Train("m.onnx", line + " --report " + Path("r.html")).output,
+              HasSubstr(", norms of layers "));
+  EXPECT_THAT(Train("m.onnx", line).output, Not(HasSubstr("norms of layers")));
 }
 
 TEST_F(BeforeTheFirstStep, WhatTrainsAndWhatIsFrozen) {

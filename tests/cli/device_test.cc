@@ -97,5 +97,16 @@ TEST_F(DeviceFlag, FallbacksAreToldInOneLineOrRefused) {
   EXPECT_THAT(refused.errors, HasSubstr("(Det)"));
 }
 
+// One name is one size, here as in `bench`.
+TEST(InspectDevice, SquareInputsStaySquare) {
+  const Scratch scratch;
+  const std::string model = scratch.Path("square.onnx");
+  ASSERT_TRUE(
+      WriteModel(TextModel("m (float[N, N] x) => (float[N, N] y) { y = MatMul(x, x) }"), model)
+          .ok());
+  EXPECT_THAT(RunOnward(BuiltProgram(), "inspect --device cpu --batch 3 " + model).output,
+              HasSubstr("devices of inference: 1 on cpu"));
+}
+
 }  // namespace
 }  // namespace onward

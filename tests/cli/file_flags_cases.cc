@@ -12,19 +12,14 @@ FlagRows ReadingRows() {
       {"inspect", "freeze", "@two.onnx", "--freeze v", "OUT", "of 'loss'"},
       {"inspect", "train-output", "@two.onnx", "--train-output z", "OUT"},
       {"inspect", "json", "@two.onnx", "--json", "OUT", "{\"model\":"},
-      {"inspect", "plugin", "@two.onnx", "--plugin @none.so", "EXIT", "2"},
-      {"inspect", "device", "@two.onnx", "--device gpu", "EXIT", "2"},
-      {"inspect", "batch", "@two.onnx", "--batch 0", "EXIT", "2"},
-      {"inspect", "require-device", "@two.onnx", "--require-device", "EXIT", "2"},
-      {"inspect", "allow-nondeterministic", "@two.onnx", "--allow-nondeterministic", "EXIT", "2"},
-      {"inspect", "allow-tf32", "@two.onnx", "--allow-tf32", "EXIT", "2"},
+      {"inspect", "batch", "@four.onnx --device cpu", "--batch 4", "OUT", "; 0 copies"},
       {"check", "fix", "@unsorted.onnx -o @o.onnx", "--fix", "EXIT", "0"},
       {"check", "output", "@unsorted.onnx --fix", "-o @o.onnx", "EXIT", "0"},
       {"check", "overwrite", "@unsorted.onnx --fix -o @unsorted.onnx", "--overwrite", "EXIT", "0"},
       {"check", "external-data", "@unsorted.onnx --fix -o @o.onnx", "--external-data", "FOLDER",
        "o.onnx.data-"},
       {"check", "json", "@unsorted.onnx", "--json", "OUT", "{\"rule\":"},
-      {"check", "plugin", "@two.onnx", "--plugin @none.so", "EXIT", "2"},
+      {"check", "plugin", "@plug.onnx", "--plugin %squared", "EXIT", "0"},
   };
 }
 
@@ -38,13 +33,19 @@ FlagRows MakingRows() {
       {"make-trainable", "seed", make + " --head 3", "--seed 3", "MODEL"},
       {"make-trainable", "free-batch", "@fixed.onnx -o @o.onnx", "--free-batch", "MODEL"},
       {"make-trainable", "json", make, "--json", "OUT", "{"},
-      {"make-trainable", "plugin", make, "--plugin @none.so", "EXIT", "2"},
+      {"make-trainable", "plugin", "@plug.onnx -o @o.onnx", "--plugin %squared", "EXIT", "0"},
       {"new", "data", "mlp -o @o.onnx", data, "EXIT", "0"},
       {"new", "output", mlp, "-o @o.onnx", "EXIT", "0"},
       {"new", "overwrite", mlp + " -o @m.onnx", "--overwrite", "EXIT", "0"},
       {"new", "external-data", mlp + " -o @o.onnx", "--external-data", "FOLDER", "o.onnx.data-"},
       {"new", "seed", mlp + " -o @o.onnx", "--seed 3", "MODEL"},
-      {"new", "plugin", mlp + " -o @o.onnx", "--plugin @none.so", "EXIT", "2"},
+      // New models are made of standard operators.
+      {.command = "new",
+       .flag = "plugin",
+       .base = mlp + " -o @o.onnx",
+       .given = "--plugin %squared",
+       .seen = "MODEL",
+       .same = true},
   };
   for (const FlagValue& f : AuthorFlagValues()) {
     rows.push_back({"make-trainable", f.flag, make, f.given, "MODEL"});
@@ -63,14 +64,17 @@ FlagRows ExportRows() {
       {"export", "like", out, "--like @two.onnx", "MODEL", "", make},
       {"export", "merge", out, "--merge none", "MODEL", "", lora},
       {"export", "adapters", out, "--adapters @a.onnx", "FOLDER", "a.onnx", lora},
-      {"export", "apply", "@two.onnx -o @o.onnx", "--apply @none.onnx", "ERR", "none.onnx"},
+      {"export", "apply", "@two.onnx -o @o.onnx", "--apply @a.onnx", "MODEL", "",
+       absl::StrCat("train @two.onnx --lora v:rank=1 --lr 0.1 --quiet -o @t.onnx ", kRowData,
+                    "\nexport @t.onnx --adapters @a.onnx -o @merged.onnx")},
       {"export", "raw", out, "--raw columns", "MODEL", "IsNaN", table},
       {"export", "names", out, "--names", "MODEL", "", table},
       {"export", "ema", out, "--ema", "MODEL", "",
        absl::StrCat("train @two.onnx --ema 0.9 ", kRowData, " -o @t.onnx")},
       {"export", "portable-step", out, "--portable-step", "MODEL", "", make},
       {"export", "entry", out + " --portable-step", "--entry 1", "ERR", "training_info[1]", make},
-      {"export", "plugin", out, "--plugin @none.so", "EXIT", "2", make},
+      {"export", "plugin", out + " --portable-step", "--plugin %squared", "EXIT", "0",
+       "make-trainable @plug.onnx --plugin %squared -o @t.onnx"},
   };
 }
 
@@ -88,7 +92,7 @@ FlagRows GradientRows() {
        "0"},
       {"gradient", "external-data", "@conv.onnx --of y --wrt w" + to, "--external-data", "FOLDER",
        "o.onnx.data-"},
-      {"gradient", "plugin", all, "--plugin @none.so", "EXIT", "2"},
+      {"gradient", "plugin", "@plug.onnx --of y --wrt x" + to, "--plugin %squared", "EXIT", "0"},
   };
 }
 
@@ -96,9 +100,11 @@ FlagRows TextRows() {
   const std::string log = absl::StrCat("train @m.onnx ", kRowData, " --log @log -o @o.onnx");
   FlagRows rows = {
       {"report", "output", "@log", "-o @r.html", "FOLDER", "r.html", log},
-      {"report", "watch", "@log", "--watch", "ERR", "it needs -o FILE", log},
+      // Of a run that has not ended.
+      {"report", "watch", "@log -o @r.html", "--watch", "r.html", "http-equiv=\"refresh\"",
+       log + " --quiet && sed -i '$d' @log", "r.html"},
       {"report", "json", "@log", "--json", "OUT", "{\"title\":", log},
-      {"ops", "plugin", "", "--plugin @none.so", "EXIT", "2"},
+      {"ops", "plugin", "", "--plugin %squared", "OUT", "SquaredRelu"},
       {"man", "into", "", "--into @man", "FOLDER", "man"},
   };
   for (const char* table : {"ops", "losses", "optimizers", "schedules", "initializers"}) {

@@ -19,6 +19,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 class PicturePath : public testing::Test {
  protected:
@@ -51,6 +52,21 @@ class PicturePath : public testing::Test {
 
   Scratch scratch_;
 };
+
+// What is wrong with the data is told of the data, not of the model.
+TEST_F(PicturePath, MessagesNameTheDataAndTheSizeThatTheModelTakes) {
+  const auto errors = [&](const std::string& options) {
+    return Onward("train " + Path("cnn.onnx") + " --data 'images:" + Path("p") + options +
+                  "' --head 2 -o " + Path("none.onnx"))
+        .errors;
+  };
+  EXPECT_THAT(errors(""), AllOf(StartsWith("onward train: " + Path("p") + "/"),
+                                HasSubstr("; resize all with size=28x28, which the model takes")));
+  EXPECT_THAT(
+      errors("?sise=28x28"),
+      StartsWith("onward train: --data 'images:" + Path("p") +
+                 "?sise=28x28': unknown option of images data 'sise': did you mean 'size'"));
+}
 
 TEST_F(PicturePath, ResumeIsByteIdenticalWithAugmentationAndThreads) {
   const std::string train =

@@ -171,8 +171,20 @@ TEST_F(Policies, TheBestIsKept) {
 TEST_F(Policies, ABestOfAnotherRunIsNoMeasure) {
   const std::string eval = " --eval " + data_ + " --best " + Path("best.onnx");
   ASSERT_EQ(Train("--epochs 20 --no-shuffle" + eval, "good.onnx").exit_code, 0);
-  // As if it had been killed before its first evaluation.
   ASSERT_EQ(Train("--steps 1 --optimizer sgd:lr=1e-9 --no-shuffle", "poor.onnx").exit_code, 0);
+  // It is not replaced without asking, ...
+  const std::string good = scratch_.Read("best.onnx");
+  const CommandResult asked = Resume("--epochs 2" + eval, "poor.onnx");
+  EXPECT_EQ(asked.exit_code, 2);
+  EXPECT_THAT(asked.errors, AllOf(HasSubstr("best.onnx' exists already and is not of the run that"),
+                                  HasSubstr("another --best keeps it")));
+  EXPECT_EQ(scratch_.Read("best.onnx"), good);
+  EXPECT_EQ(Resume("--epochs 2 --dry-run" + eval, "poor.onnx").exit_code, 0);
+  // ... but by a run that was begun to replace it, as this one that was killed before its first
+  // evaluation.
+  Model killed = ReadModel(Path("poor.onnx")).value();
+  killed.SetMetadata("onward.has_best", "0");
+  ASSERT_TRUE(WriteModel(killed, Path("poor.onnx")).ok());
   ASSERT_EQ(Resume("--epochs 2" + eval, "poor.onnx").exit_code, 0);
   EXPECT_THAT(Meta("best.onnx", "onward.optimizer"), HasSubstr("sgd"));
   // From here on it is its own: what is as good does not replace it.
@@ -180,6 +192,25 @@ TEST_F(Policies, ABestOfAnotherRunIsNoMeasure) {
   const std::string best = scratch_.Read("best.onnx");
   ASSERT_EQ(Resume("--epochs 3 --lr 1e-30" + eval, "poor.onnx").exit_code, 0);
   EXPECT_EQ(scratch_.Read("best.onnx"), best);
+  // That it has one does not make every file its own.
+  const std::string other = " --eval " + data_ + " --best " + Path("good.onnx");
+  EXPECT_EQ(Resume("--epochs 4" + other, "poor.onnx").exit_code, 2);
+}
+
+// Also where it was killed before it could.
+TEST_F(Policies, ARunThatBeginsAnewMayReplaceTheBest) {
+  const std::string flags = "--eval " + data_ + " --eval-every 1000000000 --steps 1000000000 ";
+  ASSERT_EQ(Train("--steps 2 --eval " + data_ + " --best " + Path("best.onnx"), "a.onnx").exit_code,
+            0);
+  RunOnwardUntil(BuiltProgram(),
+                 "train " + Path("m.onnx") + " --data " + data_ + " --overwrite --save-every 1 " +
+                     flags + "--best " + Path("best.onnx") + " -o " + Path("b.onnx"),
+                 Path("b.onnx"));
+  EXPECT_EQ(Meta("b.onnx", "onward.has_best"), "0");
+  EXPECT_EQ(Meta("best.onnx", "onward.run"), Meta("a.onnx", "onward.run"));
+  ASSERT_EQ(Resume(flags + "--time-limit 0.001s --best " + Path("best.onnx"), "b.onnx").exit_code,
+            0);
+  EXPECT_EQ(Meta("best.onnx", "onward.run"), Meta("b.onnx", "onward.run"));
 }
 
 TEST_F(Policies, PatienceEndsTheRun) {

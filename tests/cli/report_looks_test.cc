@@ -46,12 +46,17 @@ for (const e of document.querySelectorAll('body *:not(script):not(option)')) {
 const m = document.querySelector('.matrix'), root = document.documentElement;
 const letters = [...m.querySelectorAll('.name')].map((t) =>
     parseFloat(getComputedStyle(t).fontSize) * Math.hypot(t.getScreenCTM().a, t.getScreenCTM().b));
+// How far the text beside a marked step stands out of its chart, which cuts it off.
+const right = (e) => e.getBoundingClientRect().right;
+const cut = [...document.querySelectorAll('line.mark + text')].map(
+    (t) => right(t) -
+        Math.max(...[...t.ownerSVGElement.querySelectorAll('line.axis')].map(right)));
 parent.postMessage({
   window: innerWidth, dark: matchMedia('(prefers-color-scheme: dark)').matches,
   wider: root.scrollWidth - root.clientWidth, matrix: m.scrollWidth, place: m.clientWidth,
   rows: m.querySelector('.rows').getBoundingClientRect().width,
   letters: Math.min(...letters), names: m.querySelectorAll('.name').length,
-  faintest, faint
+  marks: cut.length, cut: Math.max(...cut), faintest, faint
 }, '*');
 </script></body>)js";
 
@@ -136,6 +141,8 @@ TEST_F(ReportLooks, IsLegibleEverywhere) {
         EXPECT_LE(number("rows"), 0.5 * number("place"));
         const bool desktop = number("window") > 1000;
         EXPECT_LE(desktop ? number("matrix") : 0, number("place"));
+        EXPECT_GE(number("marks"), 1);
+        EXPECT_LE(number("cut"), 0);
         // What WCAG asks of text.
         EXPECT_GE(number("faintest"), 4.5) << w.Find("faint")->text();
       }

@@ -156,10 +156,12 @@ TEST_F(ReportTest, RunsStandBesideEachOther) {
 // A run that is killed has a page only where it was to be watched.
 TEST_F(ReportTest, TheWatchedPageIsThereWhileTheRunGoesOn) {
   for (const bool watch : {false, true}) {
-    RunOnward("timeout -s KILL 5 " + BuiltProgram(),
-              "train " + Path("m.onnx") + " --overwrite --quiet --data " + data_ + " --eval " +
-                  data_ + " --epochs 100000000 --report " + Path("r.html") +
-                  (watch ? " --watch" : "") + " -o " + Path("o.onnx"));
+    const std::string out = Path(watch ? "watched.onnx" : "o.onnx");
+    RunOnwardUntil(BuiltProgram(),
+                   "train " + Path("m.onnx") + " --quiet --data " + data_ + " --eval " + data_ +
+                       " --epochs 100000000 --report " + Path("r.html") +
+                       (watch ? " --watch" : "") + " -o " + out,
+                   out);
     ASSERT_EQ(std::filesystem::exists(Path("r.html")), watch);
   }
   EXPECT_THAT(scratch_.Read("r.html"),
@@ -175,8 +177,8 @@ TEST_F(ReportTest, WatchingEndsWithTheRun) {
   // Of a run that has not ended the page is there to be loaded again.
   std::string log = scratch_.Read("a.jsonl");
   scratch_.Write("going.jsonl", log.substr(0, log.find("\"end\"")));
-  RunOnward("timeout -s KILL 5 " + BuiltProgram(),
-            "report " + Path("going.jsonl") + " --watch -o " + Path("g.html"));
+  RunOnwardUntil(BuiltProgram(), "report " + Path("going.jsonl") + " --watch -o " + Path("g.html"),
+                 Path("g.html"));
   EXPECT_THAT(scratch_.Read("g.html"), HasSubstr("http-equiv=\"refresh\""));
 }
 

@@ -48,7 +48,9 @@ FlagRows TrainRows() {
       {"train", "on-nan", "@m.onnx --data npy:@nan.npy,@b.npy --batch 1 -o @o.onnx",
        "--on-nan skip", "EXIT", "0"},
       {"train", "report", all, "--report @r.html", "r.html", "<svg"},
-      {"train", "watch", all, "--watch", "ERR", "it needs --report FILE.html"},
+      // The page is there while the run goes on.
+      {"train", "watch", eval + " --epochs 100000000 --quiet --report @r.html", "--watch", "r.html",
+       "http-equiv=\"refresh\"", "", "o.onnx"},
       {"train", "tensorboard", all + " --steps 1", "--tensorboard @tb", "FOLDER", "tb"},
       {"train", "log", all, "--log @l", "l", "\"step\":4"},
       {"train", "quiet", all, "--quiet", "ERR"},
@@ -76,17 +78,8 @@ FlagRows TrainRows() {
        "--head 3", "EXIT", "0"},
       {"train", "gradient", two, "--gradient expanded", "MODEL"},
       {"train", "label", two, "--label kind", "MODEL", "kind"},
-      // How it is computed.
-      {"train", "threads", "@m.onnx --data csv:@d.csv?label=label -o @o.onnx", "--threads 3", "ERR",
-       "threads     3"},
       {"train", "exact-conv", "@conv.onnx --data npy:@p.npy,@q.npy --batch 4 -o @o.onnx",
        "--exact-conv", "MODEL"},
-      {"train", "memory-limit", all, "--memory-limit 1", "EXIT", "2"},
-      {"train", "device", all, "--device cuda:99", "EXIT", "2"},
-      {"train", "require-device", all, "--require-device", "EXIT", "2"},
-      {"train", "allow-nondeterministic", all, "--allow-nondeterministic", "EXIT", "2"},
-      {"train", "allow-tf32", all, "--allow-tf32", "EXIT", "2"},
-      {"train", "plugin", all, "--plugin @none.so", "EXIT", "2"},
   };
 }
 
@@ -100,16 +93,10 @@ FlagRows EvalRows() {
       {"eval", "at-least", classes, "--at-least 0.99", "EXIT", "1"},
       {"eval", "at-most", kNumbers, "--at-most 0.001", "EXIT", "1"},
       {"eval", "json", "@m.onnx --data csv:@d.csv?label=label", "--json", "OUT", "{\"model\":"},
-      {"eval", "threads", classes, "--threads 0", "ERR", "an integer in [1, 1024]"},
       {"eval", "exact-conv", "@conv.onnx --data npy:@p.npy,@q.npy --loss nll --json",
        "--exact-conv", "OUT"},
-      {"eval", "memory-limit", classes, "--memory-limit 1", "EXIT", "2"},
-      {"eval", "device", classes, "--device cuda:99", "EXIT", "2"},
-      {"eval", "require-device", classes, "--require-device", "EXIT", "2"},
-      {"eval", "allow-nondeterministic", classes, "--allow-nondeterministic", "EXIT", "2"},
-      {"eval", "allow-tf32", classes, "--allow-tf32", "EXIT", "2"},
-      {"eval", "ema", classes, "--ema", "ERR", "holds no averages"},
-      {"eval", "plugin", classes, "--plugin @none.so", "EXIT", "2"},
+      {"eval", "ema", "@t.onnx --data csv:@d.csv?label=label --json", "--ema", "OUT", "",
+       absl::StrCat("train @m.onnx --ema 0.9 --lr 0.1 --quiet -o @t.onnx ", kRowData)},
   };
 }
 

@@ -166,7 +166,9 @@ TEST_F(DatasetTest, ShuffleKeepsExamplesWhole) {
 TEST_F(DatasetTest, RefusesWrongSpecs) {
   const std::string idx = Idx4();
   EXPECT_THAT(ErrorOf(idx + "?colour=1"),
-              AllOf(HasSubstr("unknown option 'colour'"), HasSubstr("limit")));
+              AllOf(HasSubstr("unknown option of idx data 'colour'"), HasSubstr("limit")));
+  EXPECT_THAT(ErrorOf(idx + "?sise=8x8"), HasSubstr("did you mean 'size'"));
+  EXPECT_THAT(ErrorOf("image:photos"), HasSubstr("; did you mean images:photos"));
   EXPECT_THAT(ErrorOf(idx + "?split=test"),
               HasSubstr("split=test: expected a share between 0 and 1"));
   EXPECT_THAT(ErrorOf(idx + "?limit=1&limit=2"), HasSubstr("given twice"));

@@ -10,10 +10,14 @@
 
 namespace onward {
 
-CommandResult RunOnward(const std::string& binary, const std::string& arguments) {
+namespace {
+
+// `after` is a shell line behind the command.
+CommandResult RunLine(const std::string& binary, const std::string& arguments,
+                      const std::string& after) {
   const std::string folder = TemporaryFolder();
   const std::string line =
-      binary + " " + arguments + " >" + folder + "/out 2>" + folder + "/err </dev/null";
+      binary + " " + arguments + " >" + folder + "/out 2>" + folder + "/err </dev/null" + after;
   const int status = std::system(line.c_str());
   CommandResult result;
   if (WIFEXITED(status)) result.exit_code = WEXITSTATUS(status);
@@ -21,6 +25,20 @@ CommandResult RunOnward(const std::string& binary, const std::string& arguments)
   result.output = FileBytes(folder + "/out");
   result.errors = FileBytes(folder + "/err");
   return result;
+}
+
+}  // namespace
+
+CommandResult RunOnward(const std::string& binary, const std::string& arguments) {
+  return RunLine(binary, arguments, "");
+}
+
+CommandResult RunOnwardUntil(const std::string& binary, const std::string& arguments,
+                             const std::string& file) {
+  return RunLine(binary, arguments,
+                 " & p=$!; i=0; while [ $i -lt 6000 ] && [ ! -e " + file +
+                     " ] && kill -0 $p 2>/dev/null; do sleep 0.01; i=$((i+1)); done; "
+                     "kill -KILL $p 2>/dev/null; wait $p 2>/dev/null");
 }
 
 std::string OnnxruntimePython() {

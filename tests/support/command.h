@@ -16,6 +16,10 @@ struct CommandResult {
 // Runs `onward ARGUMENTS` (a shell line) and waits.
 CommandResult RunOnward(const std::string& binary, const std::string& arguments);
 
+// Begins it, waits until the file is there (or the command ends, or for long), and kills it.
+CommandResult RunOnwardUntil(const std::string& binary, const std::string& arguments,
+                             const std::string& file);
+
 // A Python that has onnx and onnxruntime: the one that ONWARD_ORT_PYTHON names, or that of the
 // cache; "" where there is none.
 std::string OnnxruntimePython();

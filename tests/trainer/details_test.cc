@@ -21,6 +21,8 @@ namespace onward {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr int64_t kExamples = 12, kBatch = 4;
 
@@ -43,8 +45,13 @@ class Details : public RunListener {
     result = end.result;
     return absl::OkStatus();
   }
+  absl::Status OnStart(const RunFacts& told) override {
+    facts = told;
+    return absl::OkStatus();
+  }
   bool wants_details() const override { return wanted_; }
 
+  RunFacts facts;
   std::vector<std::string> words;
   std::vector<ReportNorms> norms;
   TrainResult result;
@@ -118,6 +125,10 @@ TEST_F(DetailsTest, AreToldToThoseWhoWantThem) {
   EXPECT_FALSE(with.result.operators.empty());
   EXPECT_TRUE(without.result.operators.empty());
   EXPECT_GT(with.result.peak_bytes, 1 << 20);
+  // They take memory of their own, which is told beforehand.
+  EXPECT_GT(with.facts.memory_bytes, without.facts.memory_bytes);
+  EXPECT_THAT(with.facts.settings.back().value, HasSubstr(", norms of layers "));
+  EXPECT_THAT(without.facts.settings.back().value, Not(HasSubstr("norms")));
 }
 
 // w is 0, so both classes have the probability 1/2, and with a rate of nothing it stays so: the

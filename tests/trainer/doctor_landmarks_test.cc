@@ -13,6 +13,7 @@
 namespace onward {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 Graph Read(const std::string& text) { return InferenceGraph(TextModel(text)).value(); }
@@ -41,6 +42,15 @@ TEST(Landmarks, UnitsAreOnTheAxisOfTheirLayer) {
   EXPECT_EQ(layers[0].axis, 1);
   EXPECT_EQ(layers[1].axis, 1);
   EXPECT_EQ(layers[2].axis, 2);
+}
+
+TEST(Landmarks, BiasesAreWhatIsOnlyAdded) {
+  const Graph graph = Read(
+      "g (float[N, 2] x) => (float[N, 2] y) <float[2, 2] w = {1, 2, 3, 4}, float[1, 2] b = {1, 2}, "
+      "float[1, 1, 2] c = {1, 2}, float[2, 1] both = {1, 2}, float[1, 2] d = {1, 2}, int64[2] flat "
+      "= {1, 2}> { g = Gemm(x, w, d) a = Add(g, b) r = Reshape(c, flat) e = Add(r, a) t = "
+      "Transpose(both) f = Add(e, t) h = MatMul(f, both) y = Add(f, h) }");
+  EXPECT_THAT(AddedWeights(graph, {"w", "b", "c", "d", "both"}), ElementsAre("b", "c", "d"));
 }
 
 TEST(Spread, TellsFiniteNumbersApart) {

@@ -17,6 +17,19 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
+// Three places look at each other. What is added to all keys changes no score against another, so
+// that its gradient is zero but for rounding; here it has two axes.
+std::string Attention() {
+  return "g (float[N, 3] x) => (float[N, 3] y) <float[1, 2] wq = {0.5, -0.4}, float[1, 2] wk = "
+         "{0.3, 0.6}, float[1, 2] bk = {0.1, 0.2}, float[1, 2] wv = {0.4, 0.5}, float[6, 3] wo = "
+         "{0.1, 0.2, -0.3, 0.4, -0.1, 0.2, 0.3, 0.1, -0.2, -0.4, 0.2, 0.1, 0.3, -0.2, 0.4, 0.1, "
+         "0.2, -0.1}, float[3, 3] w = {0.1, 0.2, -0.1, 0.2, -0.3, 0.1, 0.3, 0.1, 0.2}, int64[3] "
+         "deep = {0, 3, 1}, int64[2] flat = {0, 6}> { s = Reshape(x, deep) q = MatMul(s, wq) j = "
+         "MatMul(s, wk) k = Add(j, bk) t = Transpose <perm = [0, 2, 1]> (k) a = MatMul(q, t) p = "
+         "Softmax(a) v = MatMul(s, wv) c = MatMul(p, v) f = Reshape(c, flat) z = MatMul(f, wo) o = "
+         "MatMul(x, w) y = Add(z, o) }";
+}
+
 class Healthy : public testing::TestWithParam<Case> {};
 
 TEST_P(Healthy, HasNoFindings) {
@@ -50,6 +63,7 @@ std::vector<Case> HealthyCases() {
           {.name = "LabelsFromOneAreNames",
            .model = Net(),
            .label = [](int64_t i) { return 1 + i % 3; }},
+          {.name = "KeyBias", .model = Attention()},
           Regression("Numbers", "sgd:lr=0.1"),
           // A schedule is no reason: the rate is looked at by itself.
           Regression("Adam", "adamw:lr=0.05")};

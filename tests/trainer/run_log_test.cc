@@ -99,7 +99,7 @@ TEST(RunLog, GivesTheReportOfTheRun) {
   const std::string page = RenderReport(read.Data());
   for (const char* text : {"before training 10.00 %", "70.00 %", "accuracy 90.00 %, step 3",
                            "onward train m.onnx --data &#39;a b&#39;", "d&quot;og", "Gemm",
-                           "Peak memory", "5 MB", "Expected calibration error",
+                           "Peak memory", "5.0 MB", "Expected calibration error",
                            "Stopped at step 6: the time limit is reached", "Accuracy of averages",
                            "81.25 %", "of the averages", "Skipped steps", "Overflowed steps"}) {
     EXPECT_THAT(page, HasSubstr(text));

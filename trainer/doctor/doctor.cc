@@ -35,7 +35,7 @@ class Doctor {
     trained_ = TrainedWeights(spec);
     Add(TrainedFindings(trained_, Decided()));
     options_.run.on_nan = OnNan::kSkip;  // bad numbers are findings
-    auto run = PrepareRun(model_, data_, nullptr, 0, options_.run);
+    auto run = PrepareRun(model_, data_, nullptr, RunListener(), options_.run);
     if (!run.ok()) {
       if (report_.findings.empty()) return run.status();
       report_.not_examined = std::string(run.status().message());

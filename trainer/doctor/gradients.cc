@@ -18,7 +18,6 @@ constexpr char kClip[] = "--clip-norm 1, or a lower rate (--lr X)";
 
 std::string Weight(const std::string& name) { return absl::StrCat("weight '", name, "'"); }
 
-// Weights of matrices: biases before a normalisation have no gradient, and need none.
 DoctorFindings Missing(const Probe& before, const Probe& after) {
   std::vector<std::string> without(before.unread.begin(), before.unread.end());
   for (size_t i = 0; i < before.gradients.size(); ++i) {

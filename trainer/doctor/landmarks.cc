@@ -18,6 +18,10 @@ constexpr std::array kRectifiers = {"Relu", "ThresholdedRelu"};
 
 bool IsLayer(const Node& node) { return IsOneOf(node, kProducts) || IsOneOf(node, kRecurrent); }
 
+bool IsAdded(const Node& node, const std::string& value) {
+  return node.Is("Add") || (node.Is("Gemm") && value != node.inputs[0] && value != node.inputs[1]);
+}
+
 bool IsFloat(const Graph& graph, const std::string& value) {
   const ValueType* type = graph.TypeOf(value);
   return type != nullptr && type->is_tensor() && IsFloating(type->dtype);
@@ -157,6 +161,26 @@ std::set<std::string> TrainedWeights(const TrainingSpec& spec) {
   }
   for (const std::string& statistic : RunningStatistics(spec.inference)) weights.erase(statistic);
   return weights;
+}
+
+std::set<std::string> AddedWeights(const Graph& graph, const std::set<std::string>& weights) {
+  std::set<std::string> added = weights;
+  absl::flat_hash_map<std::string, std::string>
+      origin;  // a value -> the weight whose numbers it has
+  for (const std::string& weight : weights) origin[weight] = weight;
+  for (const Node& node : graph.nodes) {
+    for (const std::string& value : AllInputs(node)) {
+      const auto it = origin.find(value);
+      if (it == origin.end() || IsAdded(node, value)) continue;
+      const std::string weight = it->second;
+      if (IsOneOf(node, kSameNumbers) && value == node.inputs[0]) {
+        origin[node.outputs[0]] = weight;
+      } else {
+        added.erase(weight);
+      }
+    }
+  }
+  return added;
 }
 
 std::vector<std::string> InForwardOrder(const Graph& graph, const std::set<std::string>& weights) {

@@ -35,6 +35,9 @@ std::vector<UnitLayer> UnitLayers(const Graph& graph);
 // The weights of the inference graph that training updates; running statistics are none.
 std::set<std::string> TrainedWeights(const TrainingSpec& spec);
 
+// Those of `weights` that are only added to something: biases, of whatever shape.
+std::set<std::string> AddedWeights(const Graph& graph, const std::set<std::string>& weights);
+
 // Those of `weights` that the graph reads, in the order in which it does.
 std::vector<std::string> InForwardOrder(const Graph& graph, const std::set<std::string>& weights);
 

@@ -71,6 +71,7 @@ absl::Status Prober::Watch(const ProbeTargets& targets, Graph graph) {
   reads_ = FirstReads(graph, targets.labels, state);
   units_ = UnitLayers(graph);
   weights_ = InForwardOrder(graph, targets.weights);
+  added_ = AddedWeights(graph, targets.weights);
   unread_ = targets.weights;
   for (const std::string& weight : weights_) unread_.erase(weight);
   DifferentiateOptions options;
@@ -109,8 +110,9 @@ Probe Prober::Begin() const {
   for (const UnitLayer& layer : units_) probe.units.push_back({.node = layer.node});
   for (const std::string& weight : weights_) {
     const Tensor& value = model_->lowered(0).initializers.at(weight);
-    probe.gradients.push_back(
-        {.weight = weight, .is_matrix = value.shape().rank() >= 2, .elements = value.elements()});
+    probe.gradients.push_back({.weight = weight,
+                               .is_matrix = value.shape().rank() >= 2 && !added_.contains(weight),
+                               .elements = value.elements()});
   }
   probe.unread = unread_;
   return probe;

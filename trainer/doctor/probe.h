@@ -30,8 +30,10 @@ struct UnitActivity {
 
 struct WeightGradient {
   std::string weight;
-  bool is_matrix = false;  // at least two axes
-  double squares = 0;      // sum of squares, the mean over batches
+  // At least two axes, and not only added: a bias before a normalisation and one of an attention's
+  // keys have no gradient by nature, of whatever shape they are.
+  bool is_matrix = false;
+  double squares = 0;  // sum of squares, the mean over batches
   int64_t elements = 0;
   double norm() const;
   double rms() const;
@@ -72,7 +74,7 @@ class Prober {
   std::vector<LayerRead> reads_;
   std::vector<UnitLayer> units_;
   std::vector<std::string> weights_;
-  std::set<std::string> unread_;
+  std::set<std::string> unread_, added_;
   // Values that the session computes for each unit layer and each weight.
   std::vector<std::string> largest_, squares_;
   std::unique_ptr<Session> session_;

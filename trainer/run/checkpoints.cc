@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cmath>
 #include <filesystem>
+#include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -68,17 +69,18 @@ std::string KeptPath(const std::string& output, int64_t steps) {
   return (folder / absl::StrCat(path.stem().string(), kStepMark, steps, kEnding)).string();
 }
 
-Checkpoints::Checkpoints(const TrainOptions& options, int64_t steps, bool has_best,
+Checkpoints::Checkpoints(const TrainOptions& options, int64_t steps, std::string has_best,
                          RunListener* listener)
     : options_(options),
       listener_(listener),
       saved_(options.resumed),
-      has_best_(has_best),
+      has_best_(has_best == kHasBest),
       saved_at_(steps),
       saved_time_(SteadySeconds()) {
   std::error_code error;
   replaces_ = !options.resumed && fs::exists(options.output, error);
-  Note(kMetaHasBest, has_best ? "1" : "");
+  const bool replaces_best = !options.resumed && fs::exists(options.best, error);
+  Note(kMetaHasBest, replaces_best ? std::string(kReplacesBest) : std::move(has_best));
 }
 
 bool Checkpoints::IsDue(int64_t steps, bool epoch_ends) const {
@@ -170,7 +172,7 @@ absl::Status Checkpoints::OfferBest(const TrainingModel& model, int64_t steps,
   best_ = value;
   if (!has_best_) {
     has_best_ = true;
-    Note(kMetaHasBest, "1");
+    Note(kMetaHasBest, kHasBest);
     Changed();
   }
   listener_->OnCheckpoint({steps, options_.best, SteadySeconds() - begin});

@@ -24,9 +24,10 @@ std::string KeptPath(const std::string& output, int64_t steps);
 
 class Checkpoints {
  public:
-  // `steps` are done; a resumed run is in its file as it is, and may have written a best. All
-  // outlive this.
-  Checkpoints(const TrainOptions& options, int64_t steps, bool has_best, RunListener* listener);
+  // `steps` are done; a resumed run is in its file as it is, which says `has_best` (kMetaHasBest).
+  // All outlive this.
+  Checkpoints(const TrainOptions& options, int64_t steps, std::string has_best,
+              RunListener* listener);
 
   // What the file calls its classes; none: nothing.
   void set_classes(std::vector<std::string> classes) { classes_ = std::move(classes); }

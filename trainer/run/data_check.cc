@@ -109,8 +109,7 @@ absl::Status CheckData(const Dataset& data, const Feeding& feeding,
     const std::string bad = check.finite ? BadPlace(batch, data) : "";
     if (!bad.empty()) {
       return absl::OutOfRangeError(
-          absl::StrCat(data.source(), ": holds numbers that are not finite", bad,
-                       "; mend the data, leave the row out, or train with --on-nan skip"));
+          absl::StrCat(data.source(), ": holds numbers that are not finite", bad));
     }
     for (const LabelRange& range : ranges) {
       const int field = feeding.FieldOf(range.label);

@@ -5,6 +5,7 @@
 #define ONWARD_TRAINER_RUN_DETAILS_H_
 
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "trainer/report/numbers/profile.h"
@@ -15,8 +16,12 @@ namespace onward {
 
 class RunDetails {
  public:
-  explicit RunDetails(RunListener* listener)
-      : listener_(listener), wanted_(listener->wants_details()), measures_norms_(wanted_) {}
+  // `norms` of the model that the run begins with, or null.
+  RunDetails(RunListener* listener, std::unique_ptr<NormMeter> norms)
+      : listener_(listener),
+        wanted_(listener->wants_details()),
+        measures_norms_(wanted_),
+        norms_(std::move(norms)) {}
 
   bool wanted() const { return wanted_; }
 
@@ -33,7 +38,7 @@ class RunDetails {
  private:
   RunListener* listener_;
   bool wanted_, measures_norms_;
-  std::unique_ptr<NormMeter> norms_;  // from the first measurement on
+  std::unique_ptr<NormMeter> norms_;  // of the present model, from the first measurement on
   Profile profile_;
 };
 

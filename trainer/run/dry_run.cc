@@ -8,10 +8,11 @@
 namespace onward {
 
 absl::StatusOr<RunFacts> DryRun(TrainingModel* model, std::shared_ptr<const Dataset> data,
-                                std::shared_ptr<const Dataset> eval, TrainOptions options) {
+                                std::shared_ptr<const Dataset> eval, TrainOptions options,
+                                const RunListener& listener) {
   options.check_all_data = true;
   ONWARD_ASSIGN_OR_RETURN(PreparedRun prepared,
-                          PrepareRun(model, std::move(data), std::move(eval), 0, options));
+                          PrepareRun(model, std::move(data), std::move(eval), listener, options));
   ONWARD_ASSIGN_OR_RETURN(const TensorMap feeds, FirstFeeds(prepared, options.batch));
   // The first step also finds its memory.
   for (int i = 0; i < 2; ++i) {

@@ -2,6 +2,7 @@
 #include "trainer/run/facts.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <set>
 #include <utility>
@@ -10,6 +11,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "core/base/parallel.h"
+#include "core/base/size_text.h"
 #include "core/base/status.h"
 #include "trainer/report/page/html.h"
 #include "trainer/run/class_labels.h"
@@ -20,12 +22,7 @@ namespace {
 
 constexpr size_t kMostNames = 20;   // of classes
 constexpr size_t kMostWeights = 4;  // by their names
-
-std::string BytesText(int64_t bytes) {
-  const double kilobytes = static_cast<double>(bytes) / (1 << 10);
-  return kilobytes < 1000 ? absl::StrFormat("%.3g kB", kilobytes)
-                          : absl::StrFormat("%.1f MB", kilobytes / (1 << 10));
-}
+constexpr double kMuchOld = 0.1;    // of running statistics
 
 std::string Counted(int64_t count, const char* one, const char* many) {
   return absl::StrCat(WithCommas(count), " ", count == 1 ? one : many);
@@ -67,6 +64,24 @@ std::string WeightsText(const RunFacts& f) {
   }
   if (f.statistics > 0) absl::StrAppend(&text, ", ", f.statistics, " statistics");
   return text;
+}
+
+// Evaluations and whoever serves the model go by running statistics, of which
+// momentum^steps is still what the file began with. "": hardly any.
+std::string OldStatistics(const Graph& step, int64_t steps) {
+  double momentum = 0;
+  for (const Node& node : step.nodes) {
+    if (node.Is("BatchNormalization") && node.Int("training_mode", 0) != 0) {
+      momentum = std::max(momentum, static_cast<double>(node.Float("momentum", 0.9f)));
+    }
+  }
+  const double old = std::pow(momentum, static_cast<double>(steps));
+  if (old < kMuchOld) return "";
+  return absl::StrFormat(
+      "after %d steps the running statistics of BatchNormalization (momentum %.4g) will be %.0f %% "
+      "what the file began with, and evaluations go by them; where they do not fit the data, train "
+      "longer (--epochs), or with --freeze-statistics, so that training goes by them, too",
+      steps, momentum, 100 * old);
 }
 
 std::string LossesText(const LossParts& losses) {
@@ -130,10 +145,16 @@ std::string StepsText(const RunFacts& f, const TrainOptions& options) {
   return text;
 }
 
+int64_t PlanBytes(const Plan& plan) {
+  size_t bytes = plan.arena_bytes;
+  for (size_t accelerator : plan.accelerator_bytes) bytes += accelerator;
+  return static_cast<int64_t>(bytes);
+}
+
 // Of the largest entry: they run one after the other. The step is compiled for so many examples.
 absl::StatusOr<int64_t> StepBytes(TrainingModel* model, const PreparedRun& p, int64_t batch) {
   ONWARD_ASSIGN_OR_RETURN(const TensorMap feeds, FirstFeeds(p, batch));
-  size_t most = 0;
+  int64_t most = 0;
   for (int k = 0; k < model->entries(); ++k) {
     TensorMap own;
     for (const NamedType& in : model->StepInputs(k, p.wanted)) {
@@ -143,11 +164,21 @@ absl::StatusOr<int64_t> StepBytes(TrainingModel* model, const PreparedRun& p, in
     if (!executor.ok()) {
       return Annotate(executor.status(), absl::StrCat("'", model->model().path(), "'"));
     }
-    size_t bytes = (*executor)->plan().arena_bytes;
-    for (size_t accelerator : (*executor)->plan().accelerator_bytes) bytes += accelerator;
-    most = std::max(most, bytes);
+    most = std::max(most, PlanBytes((*executor)->plan()));
   }
-  return static_cast<int64_t>(most);
+  return most;
+}
+
+// Norms are measured where evaluations are: after the last batch of an epoch, which may be short.
+// Where they cannot be measured the run goes on without them.
+int64_t NormBytes(const TrainingModel& model, const TrainOptions& options, const PreparedRun& p) {
+  if (p.norms == nullptr) return 0;
+  const int64_t rest = p.facts.examples % options.batch;
+  const bool of_rest = options.eval_every == 0 && rest > 0 && !options.drop_last;
+  const auto feeds = FirstFeeds(p, of_rest ? rest : options.batch);
+  if (!feeds.ok()) return 0;
+  const auto plan = p.norms->Prepare(*feeds, model);
+  return plan.ok() && *plan != nullptr ? PlanBytes(**plan) : 0;
 }
 
 // A model may be made for whole batches without saying so.
@@ -193,7 +224,12 @@ absl::Status GatherFacts(TrainingModel* model, const TrainOptions& options,
   }
   ONWARD_ASSIGN_OR_RETURN(const int64_t step, StepBytes(model, p, options.batch));
   ONWARD_RETURN_IF_ERROR(CheckShortBatch(model, p, options));
-  f.memory_bytes = held + step;
+  const int64_t norms = NormBytes(*model, options, p);
+  f.memory_bytes = held + step + norms;
+  // Of what is neither evaluated nor written, nothing is seen with them.
+  const bool uses_statistics = p.evaluator != nullptr || !options.output.empty();
+  const std::string old = OldStatistics(model->lowered(0), f.total_steps);
+  if (uses_statistics && !old.empty()) f.notes.push_back(old);
   const absl::StatusOr<RateRecipe> rate = StoredRate(model->model());
   const ValueType* output = model->lowered(0).TypeOf(p.judging.output);
   f.settings = {{"Model", f.model.empty() ? "new" : f.model},
@@ -203,15 +239,18 @@ absl::Status GatherFacts(TrainingModel* model, const TrainOptions& options,
                 {"Optimizer", rate.ok() ? OptimizerWords(rate->optimizer) : "as the file has it"},
                 {"Schedule", rate.ok() ? ScheduleText(rate->schedule) : "as the file has it"}};
   AddRecipe(GatherTrainingFacts(model->model(), model->spec()), &f.settings);
-  f.settings.insert(f.settings.end(),
-                    {{"Classes", ClassesText(p, OutputClasses(output, p.judging.scoring))},
-                     {"Weights", WeightsText(f)},
-                     {"Steps", StepsText(f, options)},
-                     {"Seed", absl::StrCat(options.seed, options.shuffle ? "" : ", not shuffled",
-                                           options.balance ? ", all classes equally often" : "")},
-                     {"Threads", absl::StrCat(Threads())},
-                     {"Memory", absl::StrCat("about ", BytesText(f.memory_bytes), " (variables ",
-                                             BytesText(held), ", a step ", BytesText(step), ")")}});
+  f.settings.insert(
+      f.settings.end(),
+      {{"Classes", ClassesText(p, OutputClasses(output, p.judging.scoring))},
+       {"Weights", WeightsText(f)},
+       {"Steps", StepsText(f, options)},
+       {"Seed", absl::StrCat(options.seed, options.shuffle ? "" : ", not shuffled",
+                             options.balance ? ", all classes equally often" : "")},
+       {"Threads", absl::StrCat(Threads())},
+       {"Memory",
+        absl::StrCat("about ", SizeText(f.memory_bytes), " (variables ", SizeText(held),
+                     ", a step ", SizeText(step),
+                     norms > 0 ? absl::StrCat(", norms of layers ", SizeText(norms)) : "", ")")}});
   return absl::OkStatus();
 }
 

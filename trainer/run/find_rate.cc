@@ -44,7 +44,8 @@ absl::StatusOr<RateSearch> FindRate(TrainingModel* model, std::shared_ptr<const 
   // Nothing is evaluated.
   options.patience = 0;
   options.best.clear();
-  ONWARD_ASSIGN_OR_RETURN(PreparedRun run, PrepareRun(model, std::move(data), nullptr, 0, options));
+  ONWARD_ASSIGN_OR_RETURN(PreparedRun run,
+                          PrepareRun(model, std::move(data), nullptr, RunListener(), options));
   RateSearch search;
   SmoothedMean smoothed(kDecay);
   Batch batch;

@@ -66,4 +66,19 @@ absl::StatusOr<std::string> DataFingerprint(const Dataset& data) {
   return Short(bytes);
 }
 
+std::string RunFingerprint(const TrainingSpec& spec, const TrainOptions& options,
+                           const std::string& data_fingerprint) {
+  std::string bytes =
+      absl::StrCat(options.model_fingerprint, "\n", data_fingerprint, "\n", options.seed, " ",
+                   options.batch, " ", options.shuffle, options.balance, options.drop_last);
+  for (const TrainingEntry& entry : spec.entries) {
+    for (const Node& node : entry.algorithm.nodes) absl::StrAppend(&bytes, "\n", ToText(node));
+    for (const auto& [name, tensor] : entry.algorithm.initializers) {
+      absl::StrAppend(&bytes, "\n", name);
+      AddTensor(tensor, &bytes);
+    }
+  }
+  return Short(bytes);
+}
+
 }  // namespace onward

@@ -44,11 +44,12 @@ class Loop {
         listener_(listener),
         cancel_(cancel),
         checkpoints_(options, p_.facts.first_step,
-                     options.resumed && MetadataInt(model->model(), kMetaHasBest) != 0, listener) {
+                     options.resumed ? model->model().Metadata(kMetaHasBest) : "", listener) {
     result_.steps = p_.facts.first_step;
     if (options.resumed) result_.skipped = MetadataInt(model->model(), kMetaSkipped);
     checkpoints_.set_classes(p_.classes);
     checkpoints_.Note(kMetaDataPrint, p_.data_fingerprint);
+    checkpoints_.Note(kMetaRun, p_.run_fingerprint);
     NoteSkipped();
     NoteDecisions();
     skipped_before_ = SkippedSteps(*model).value_or(0);
@@ -349,7 +350,7 @@ class Loop {
   RunListener* listener_;
   const std::atomic<bool>* cancel_;
   Checkpoints checkpoints_;
-  RunDetails details_{listener_};
+  RunDetails details_{listener_, std::move(p_.norms)};
   std::optional<Model> start_;  // to go back to, until there is a checkpoint
   BatchPosition start_position_;
   const std::optional<Plateau> plateau_at_start_ = p_.plateau;
@@ -370,8 +371,8 @@ absl::StatusOr<TrainResult> Train(TrainingModel* model, std::shared_ptr<const Da
                                   RunListener* listener, const std::atomic<bool>* cancel) {
   RunListener silent;
   if (listener == nullptr) listener = &silent;
-  ONWARD_ASSIGN_OR_RETURN(PreparedRun prepared, PrepareRun(model, std::move(data), std::move(eval),
-                                                           listener->wrong_examples(), options));
+  ONWARD_ASSIGN_OR_RETURN(PreparedRun prepared,
+                          PrepareRun(model, std::move(data), std::move(eval), *listener, options));
   if (listener->wants_details()) {
     prepared.facts.augmentation = ShownAugmentation(prepared.source->dataset(), options.seed);
   }

@@ -27,9 +27,10 @@ absl::StatusOr<TrainResult> Train(TrainingModel* model, std::shared_ptr<const Da
 
 // All that Train checks before the first step, and more of the data; then tries two steps with
 // the first examples, to see how long one takes. The model has learned from them: it is for
-// nothing else afterwards.
+// nothing else afterwards. `listener` would listen to the run; here it is told nothing.
 absl::StatusOr<RunFacts> DryRun(TrainingModel* model, std::shared_ptr<const Dataset> data,
-                                std::shared_ptr<const Dataset> eval, TrainOptions options);
+                                std::shared_ptr<const Dataset> eval, TrainOptions options,
+                                const RunListener& listener);
 
 }  // namespace onward
 

@@ -89,21 +89,34 @@ absl::Status NormMeter::Open(const TrainingModel& model) {
   return absl::OkStatus();
 }
 
+TensorMap NormMeter::Relevant(const TensorMap& feeds) const {
+  TensorMap relevant;
+  for (const std::string& name : inputs_) {
+    if (const auto it = feeds.find(name); it != feeds.end()) relevant.insert(*it);
+  }
+  return relevant;
+}
+
+absl::StatusOr<const Plan*> NormMeter::Prepare(const TensorMap& feeds, const TrainingModel& model) {
+  if (layers_.empty()) return nullptr;
+  if (session_ == nullptr) ONWARD_RETURN_IF_ERROR(Open(model));
+  std::map<std::string, FeedType> types;
+  for (const auto& [name, tensor] : Relevant(feeds)) types[name] = {tensor.dtype(), tensor.shape()};
+  ONWARD_ASSIGN_OR_RETURN(const Executor* const executor, session_->Prepare(types));
+  return &executor->plan();
+}
+
 absl::StatusOr<std::vector<LayerNorm>> NormMeter::Measure(const TensorMap& feeds,
                                                           TrainingModel* model) {
   std::vector<LayerNorm> norms;
   if (layers_.empty()) return norms;
   if (session_ == nullptr) ONWARD_RETURN_IF_ERROR(Open(*model));
-  TensorMap relevant;
-  for (const std::string& name : inputs_) {
-    if (const auto it = feeds.find(name); it != feeds.end()) relevant.insert(*it);
-  }
   // Draws (dropout) are those of the next step, which makes them again.
   RunOptions run;
   run.random = model->random();
   const double scale = LossScaleNow(*model);
   Variables& variables = model->variables();
-  ONWARD_ASSIGN_OR_RETURN(const TensorMap values, session_->Run(relevant, &variables, run));
+  ONWARD_ASSIGN_OR_RETURN(const TensorMap values, session_->Run(Relevant(feeds), &variables, run));
   for (const Layer& layer : layers_) {
     const Tensor& weights = variables.at(layer.variable);
     LayerNorm norm{layer.variable, weights.elements()};

@@ -21,6 +21,10 @@ class NormMeter {
   // `make-trainable --gradient expanded` has them.
   explicit NormMeter(const TrainingModel& model);
 
+  // The plan that a measurement with feeds like these follows; null where the gradients cannot be
+  // told.
+  absl::StatusOr<const Plan*> Prepare(const TensorMap& feeds, const TrainingModel& model);
+
   // Of every variable that has a gradient, in the order of their names; none where the gradients
   // cannot be told. `feeds` are those of a step.
   absl::StatusOr<std::vector<LayerNorm>> Measure(const TensorMap& feeds, TrainingModel* model);
@@ -31,10 +35,12 @@ class NormMeter {
     std::string norm;                // and its length
   };
   absl::Status Open(const TrainingModel& model);
+  // Those of `feeds` that the graph reads.
+  TensorMap Relevant(const TensorMap& feeds) const;
 
   std::vector<Layer> layers_;
   std::vector<std::string> inputs_;
-  std::unique_ptr<Session> session_;  // from the first measurement on
+  std::unique_ptr<Session> session_;  // from the first use on
 };
 
 }  // namespace onward

@@ -29,8 +29,12 @@ inline constexpr char kMetaModelPrint[] = "onward.model_fingerprint";
 inline constexpr char kMetaDataPrint[] = "onward.data_fingerprint";
 // Of a file with the best evaluation: which figure that is, and its value.
 inline constexpr char kMetaBest[] = "onward.best";
-// 1: the run has written such a file.
+// Whether the run has written such a file.
 inline constexpr char kMetaHasBest[] = "onward.has_best";
+inline constexpr char kHasBest[] = "1";
+inline constexpr char kReplacesBest[] = "0";  // not yet, and it was begun to replace one
+// What tells runs apart (fingerprint.h).
+inline constexpr char kMetaRun[] = "onward.run";
 // 1: the evaluation that this step asks for is still to be done.
 inline constexpr char kMetaEvaluationDue[] = "onward.evaluation_due";
 

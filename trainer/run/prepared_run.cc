@@ -33,7 +33,8 @@ class Preparer {
   Preparer(TrainingModel* model, const TrainOptions& options) : model_(model), options_(options) {}
 
   absl::StatusOr<PreparedRun> Run(std::shared_ptr<const Dataset> data,
-                                  std::shared_ptr<const Dataset> eval, int wrong_examples) {
+                                  std::shared_ptr<const Dataset> eval,
+                                  const RunListener& listener) {
     for (const Dataset* source : {data.get(), eval.get()}) {
       if (source == nullptr) continue;
       for (std::string& note : source->notes()) p_.facts.notes.push_back(std::move(note));
@@ -50,10 +51,11 @@ class Preparer {
     const std::string evaluated =
         eval == nullptr ? "none" : absl::StrCat(eval->source(), ": ", Describe(*eval));
     if (eval != nullptr) {
-      ONWARD_RETURN_IF_ERROR(PrepareEvaluation(std::move(eval), wrong_examples));
+      ONWARD_RETURN_IF_ERROR(PrepareEvaluation(std::move(eval), listener.wrong_examples()));
     }
     ONWARD_RETURN_IF_ERROR(PrepareWatch());
     ONWARD_RETURN_IF_ERROR(CheckData());
+    if (listener.wants_details()) p_.norms = std::make_unique<NormMeter>(*model_);
     ONWARD_RETURN_IF_ERROR(GatherFacts(model_, options_, evaluated, &p_));
     return std::move(p_);
   }
@@ -64,6 +66,9 @@ class Preparer {
 
   absl::Status CheckFingerprint(const Dataset& data) {
     ONWARD_ASSIGN_OR_RETURN(p_.data_fingerprint, DataFingerprint(data));
+    p_.run_fingerprint = options_.resumed
+                             ? file().Metadata(kMetaRun)
+                             : RunFingerprint(model_->spec(), options_, p_.data_fingerprint);
     const std::string stored = options_.resumed ? file().Metadata(kMetaDataPrint) : "";
     if (!stored.empty() && stored != p_.data_fingerprint) {
       p_.facts.warnings.push_back(absl::StrCat(data.source(), " is not the data that '",
@@ -198,12 +203,17 @@ class Preparer {
     }
     const absl::Status status =
         onward::CheckData(*p_.data, *p_.feeding, ranges, {options_.check_all_data, !takes_nan});
+    if (status.code() != absl::StatusCode::kOutOfRange) return status;
     // Who skips such batches knows of them.
-    if (status.code() != absl::StatusCode::kOutOfRange || options_.on_nan != OnNan::kSkip) {
-      return status;
+    if (options_.on_nan == OnNan::kSkip) {
+      p_.facts.warnings.push_back(
+          absl::StrCat(std::string(status.message()), "; batches with such numbers are skipped"));
+      return absl::OkStatus();
     }
-    p_.facts.warnings.emplace_back(status.message());
-    return absl::OkStatus();
+    return absl::Status(
+        status.code(),
+        absl::StrCat(status.message(),
+                     "; mend the data, leave the row out, or train with --on-nan skip"));
   }
 
   // What evaluations decide.
@@ -258,9 +268,9 @@ class Preparer {
 }  // namespace
 
 absl::StatusOr<PreparedRun> PrepareRun(TrainingModel* model, std::shared_ptr<const Dataset> data,
-                                       std::shared_ptr<const Dataset> eval, int wrong_examples,
-                                       const TrainOptions& options) {
-  return Preparer(model, options).Run(std::move(data), std::move(eval), wrong_examples);
+                                       std::shared_ptr<const Dataset> eval,
+                                       const RunListener& listener, const TrainOptions& options) {
+  return Preparer(model, options).Run(std::move(data), std::move(eval), listener);
 }
 
 }  // namespace onward

@@ -14,6 +14,7 @@
 #include "trainer/run/feeding.h"
 #include "trainer/run/judging.h"
 #include "trainer/run/listener.h"
+#include "trainer/run/norms.h"
 #include "trainer/run/options.h"
 #include "trainer/run/watch.h"
 #include "training_info/rate.h"
@@ -34,15 +35,16 @@ struct PreparedRun {
   Metric metric = Metric::kLoss;         // by which evaluations are compared
   std::optional<Plateau> plateau;        // where the schedule asks for it
   std::optional<Patience> patience;      // where the options do
-  std::string data_fingerprint;
+  std::unique_ptr<NormMeter> norms;      // where a listener wants details
+  std::string data_fingerprint, run_fingerprint;
   RunFacts facts;
 };
 
-// Everything that can be checked beforehand is. `eval` may be null; evaluations keep so many
-// wrong answers.
+// Everything that can be checked beforehand is. `eval` may be null; `listener` is asked what it
+// wants, and told nothing.
 absl::StatusOr<PreparedRun> PrepareRun(TrainingModel* model, std::shared_ptr<const Dataset> data,
-                                       std::shared_ptr<const Dataset> eval, int wrong_examples,
-                                       const TrainOptions& options);
+                                       std::shared_ptr<const Dataset> eval,
+                                       const RunListener& listener, const TrainOptions& options);
 
 }  // namespace onward
 

@@ -7,6 +7,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
+#include "core/base/size_text.h"
 #include "core/base/status.h"
 #include "core/graph/infer.h"
 #include "core/graph/verify.h"
@@ -258,9 +259,9 @@ absl::StatusOr<std::shared_ptr<const Plan>> Compiler::PlanMemory() {
   ONWARD_RETURN_IF_ERROR(CheckAccelerators());
   if (plan_.arena_bytes <= room) return builder_.shared();
   return absl::ResourceExhaustedError(absl::StrCat(
-      "one run needs ", (wanted + resident) >> 20, " MB of memory, ",
-      (plan_.arena_bytes + resident) >> 20, " MB if values are computed again, more than the ",
-      limit >> 20, " MB allowed; use a smaller batch"));
+      "one run needs ", SizeText(wanted + resident), " of memory, ",
+      SizeText(plan_.arena_bytes + resident), " if values are computed again, more than the ",
+      SizeText(limit), " allowed; use a smaller batch"));
 }
 
 absl::Status Compiler::CheckAccelerators() const {
@@ -269,8 +270,8 @@ absl::Status Compiler::CheckAccelerators() const {
     const size_t limit = plan_.DeviceOf(d).memory_limit();
     if (bytes <= limit) continue;
     return absl::ResourceExhaustedError(
-        absl::StrCat("one run needs ", bytes >> 20, " MB on ", plan_.DeviceOf(d).name(),
-                     ", more than the ", limit >> 20, " MB there; use a smaller batch"));
+        absl::StrCat("one run needs ", SizeText(bytes), " on ", plan_.DeviceOf(d).name(),
+                     ", more than the ", SizeText(limit), " there; use a smaller batch"));
   }
   return absl::OkStatus();
 }

@@ -5,6 +5,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
+#include "core/base/size_text.h"
 #include "core/base/status.h"
 #include "core/graph/inline.h"
 
@@ -107,7 +108,8 @@ absl::StatusOr<std::vector<ValueSpec>> OutputSpecs(const Node& node,
     if (!elements.ok()) return NodeError(node, std::string(elements.status().message()));
     if (TensorBytes(type.dtype, *specs[i].shape) > context.device->memory_limit()) {
       return absl::ResourceExhaustedError(absl::StrCat(
-          node.Describe(), ": its output ", type.ToString(), " does not fit into memory"));
+          node.Describe(), ": its output ", type.ToString(), " does not fit into memory (",
+          SizeText(static_cast<int64_t>(context.device->memory_limit())), " allowed)"));
     }
   }
   return specs;

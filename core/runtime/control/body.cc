@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/size_text.h"
 #include "core/base/status.h"
 #include "core/graph/infer.h"
 #include "core/tensor/elements.h"
@@ -109,8 +110,8 @@ absl::Status StackedOutput::Grow(int64_t capacity) {
   if (!Fits(capacity) && count_ > 0) capacity = count_ + count_ / 8 + 1;
   if (!Fits(capacity)) {
     return absl::ResourceExhaustedError(
-        absl::StrCat(count_ + 1, " stacked results do not fit into the ", limit_ >> 20,
-                     " MB of memory allowed; if the loop does end, allow more"));
+        absl::StrCat(count_ + 1, " stacked results do not fit into the ", SizeText(limit_),
+                     " of memory allowed; if the loop does end, allow more"));
   }
   Shape shape = stacked_.shape();
   shape[0] = capacity;

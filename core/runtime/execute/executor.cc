@@ -10,6 +10,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/parallel.h"
+#include "core/base/size_text.h"
 #include "core/base/status.h"
 #include "core/runtime/devices/residents.h"
 #include "core/runtime/execute/bound_step.h"
@@ -315,8 +316,8 @@ absl::Status CheckHeld(const Node& node, const Device& device, const RunOptions&
   const size_t held = static_cast<size_t>(tensors) + besides, limit = device.memory_limit();
   if (held <= limit) return absl::OkStatus();
   return absl::ResourceExhaustedError(absl::StrCat(
-      node.Describe(), ": the values of this run have grown to ", held >> 20, " MB, more than the ",
-      limit >> 20, " MB allowed; if the loop does end, allow more memory"));
+      node.Describe(), ": the values of this run have grown to ", SizeText(held),
+      ", more than the ", SizeText(limit), " allowed; if the loop does end, allow more memory"));
 }
 
 }  // namespace onward

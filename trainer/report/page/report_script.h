@@ -231,8 +231,10 @@ class Chart {
       element("text", {class: "tick", "text-anchor": "middle", x: (this.left + right) / 2,
         y: this.height - 6}, this.x_title));
     for (const [x, text] of this.marks) {
+      const left = this.x(x) > 0.7 * this.width;
       lines.append(element("line", {class: "mark", x1: this.x(x), x2: this.x(x), y1: this.top,
-        y2: bottom}), element("text", {class: "tick", x: this.x(x) + 5, y: this.top + 10}, text));
+        y2: bottom}), element("text", {class: "tick", "text-anchor": left ? "end" : "start",
+        x: this.x(x) + (left ? -5 : 5), y: this.top + 10}, text));
     }
     for (const line of this.lines) lines.append(...this.trace(line));
   }

@@ -8,19 +8,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "core/base/size_text.h"
 #include "trainer/report/page/html.h"
 #include "trainer/report/page/report_sections.h"
 #include "trainer/report/terminal/progress.h"
 
 namespace onward {
-namespace {
-
-std::string MegabytesText(int64_t bytes) {
-  return absl::StrFormat("%.0f MB", static_cast<double>(bytes) / (1 << 20));
-}
-
-}  // namespace
-
 // Steps that are made again count once.
 void RunRecord::ForgetAfter(int64_t step) {
   const auto later = [&](const auto& record) { return record.step > step; };
@@ -185,7 +178,7 @@ void RunRecord::AddTiming(ReportData* data) const {
         {"Throughput", absl::StrFormat("%.0f examples/s", result_.samples_per_second)});
   }
   if (result_.peak_bytes > 0) {
-    data->timing.push_back({"Peak memory", MegabytesText(result_.peak_bytes)});
+    data->timing.push_back({"Peak memory", SizeText(result_.peak_bytes)});
   }
 }
 
