@@ -14,9 +14,14 @@
 
 namespace onward {
 
+// Says where the devices' libraries are.
+inline void FindDevices() {
+  setenv("ONWARD_DEVICES", std::filesystem::path(EmulatedCuda()).parent_path().c_str(), 1);
+}
+
 // A new device before the CPU; a node that it cannot run is an error.
 inline std::unique_ptr<const Environment> EmulatedEnvironment(const DeviceOptions& device = {}) {
-  setenv("ONWARD_DEVICES", std::filesystem::path(EmulatedCuda()).parent_path().c_str(), 1);
+  FindDevices();
   EnvironmentOptions options;
   options.require_accelerator = true;
   options.accelerators.push_back(AcceleratorNamed(CudaDeviceName(), device).value());

@@ -6,7 +6,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -18,14 +17,10 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "environment/environment.h"
-#include "tests/cuda/device_checker.h"
+#include "tests/cuda/calls.h"
 #include "tests/cuda/large_calls.h"
 #include "tests/cuda_emu/control.h"
-#include "tests/ops/cases.h"
-#include "tests/support/kernel_trial.h"
 #include "tests/support/paths.h"
-#include "tests/support/reference/array.h"
 
 namespace onward {
 namespace {
@@ -38,80 +33,11 @@ struct Barriers {
       EmulatorFunction<decltype(OnwardEmuBarrierFile)>("OnwardEmuBarrierFile");
   decltype(&OnwardEmuBarrierLine) line =
       EmulatorFunction<decltype(OnwardEmuBarrierLine)>("OnwardEmuBarrierLine");
+  decltype(&OnwardEmuBarrierReached) reached =
+      EmulatorFunction<decltype(OnwardEmuBarrierReached)>("OnwardEmuBarrierReached");
   decltype(&OnwardEmuSkipBarrier) skip =
       EmulatorFunction<decltype(OnwardEmuSkipBarrier)>("OnwardEmuSkipBarrier");
 };
-
-void Shuffle(uint64_t seed) { EmulatorFunction<decltype(OnwardEmuSeed)>("OnwardEmuSeed")(seed); }
-
-struct Call {
-  KernelInputs inputs;
-  reference::Arrays expected;
-  std::string what;
-};
-
-// More draws of numpy's generator than it has words; on every device they are those of the CPU.
-Call NumpyDraws() {
-  constexpr int64_t kDraws = 1000;
-  KernelInputs inputs{};
-  inputs.node.op_type = "RandomUniform";
-  inputs.node.attributes.emplace("seed", Attribute(5.0f));
-  inputs.node.attributes.emplace("shape", Attribute(std::vector<int64_t>{kDraws}));
-  inputs.node.outputs = {"y"};
-  inputs.outputs = {{DType::kFloat, Shape{kDraws}, nullptr, nullptr}};
-  KernelTrial trial(DefaultEnvironment().cpu().kernels().Find("RandomUniform", "")->front(), inputs,
-                    Placings()[0]);
-  return {inputs, {reference::FromTensor(trial.Run().value()[0])}, "RandomUniform"};
-}
-
-// Rows of every family in float, their gradients, and what is larger.
-const std::vector<Call>& Calls() {
-  static const auto* const calls = [] {
-    auto* all = new std::vector<Call>;
-    const auto add = [all](const KernelInputs& inputs, const reference::Arrays& expected,
-                           const std::string& what) {
-      const bool known = Emulated().kernels().Find(inputs.node.op_type, inputs.node.domain);
-      if (known && HasShapes(inputs)) all->push_back({inputs, expected, what});
-    };
-    for (auto* rows : {ReduceCases, ShapeCases, IndexCases, MatMulCases, ConvCases, PoolCases,
-                       NormCases, AttentionCases, RnnCases, LossCases, ForwardCases, LargeCases}) {
-      for (const OpCase& c : rows()) {
-        if (Emulated().kernels().Find(c.op, c.domain) == nullptr) continue;
-        CheckRow(c, DType::kFloat, DType::kInt64, add);
-      }
-    }
-    for (auto* rows :
-         {IndexCases, ConvCases, PoolCases, NormCases, AttentionCases, RnnCases, LossCases}) {
-      for (const OpCase& c : rows()) {
-        if (DefaultEnvironment().cpu().kernels().Find(c.op, c.domain) == nullptr) continue;
-        CheckGradient(c, DType::kFloat, add);
-      }
-    }
-    all->push_back(NumpyDraws());
-    // More than one tile of attention.
-    for (const OpCase& c : LargeFunctionCases()) CheckRow(c, DType::kFloat, DType::kInt64, add);
-    for (const LargeCall& c : LargeCalls()) CheckLarge(c, DType::kFloat, add);
-    return all;
-  }();
-  return *calls;
-}
-
-// Whether some kernel for the call gives something else.
-bool Differs(const Call& call) {
-  const auto* entries =
-      Emulated().kernels().Find(call.inputs.node.op_type, call.inputs.node.domain);
-  for (const KernelTable::Entry& entry : *entries) {
-    DeviceTrial trial(Emulated(), EmulatedStream(), entry, call.inputs);
-    if (!trial.status().ok()) continue;
-    const auto results = trial.Run();
-    if (!results.ok()) return true;
-    for (size_t i = 0; i < results->size(); ++i) {
-      if (!(*results)[i].defined()) continue;
-      if (!Difference((*results)[i], call.expected[i]).empty()) return true;
-    }
-  }
-  return false;
-}
 
 TEST(Schedules, GiveTheSame) {
   for (uint64_t seed = 1; seed <= 5; ++seed) {
@@ -119,26 +45,6 @@ TEST(Schedules, GiveTheSame) {
     for (const Call& call : Calls()) EXPECT_FALSE(Differs(call)) << call.what << ", seed " << seed;
   }
   Shuffle(0);
-}
-
-// One run with every access of a thread looked at: by the emulator, or by the thread sanitizer
-// where that is linked. Grids are small, since it takes long.
-TEST(Accesses, AreInBoundsAndOrdered) {
-  constexpr int64_t kMostElements = 1 << 12;
-  const auto strict = EmulatorFunction<decltype(OnwardEmuStrict)>("OnwardEmuStrict");
-  strict(2);
-  Shuffle(1);
-  int runs = 0;
-  for (const Call& call : Calls()) {
-    int64_t elements = 0;
-    for (const Tensor& t : call.inputs.values) elements += t.defined() ? t.elements() : 0;
-    if (elements > kMostElements) continue;
-    EXPECT_FALSE(Differs(call)) << call.what;
-    ++runs;
-  }
-  EXPECT_GT(runs, 500);
-  Shuffle(0);
-  strict(0);
 }
 
 // "core/cuda/FILE:LINE" of every barrier in the sources.
@@ -180,15 +86,20 @@ TEST(Barriers, AreNeeded) {
                  calls.push_back({inputs, expected, what});
                });
   }
-  // The first call that may have reached a barrier.
-  std::vector<size_t> first(barriers.count(), 0);
-  for (size_t i = 0; i < calls.size(); ++i) {
-    EXPECT_FALSE(Differs(calls[i])) << calls[i].what;
-    first.resize(barriers.count(), i);
+  std::vector<int64_t> before;
+  std::vector<std::vector<const Call*>> calls_at;  // by barrier: those that reach it
+  for (const Call& call : calls) {
+    EXPECT_FALSE(Differs(call)) << call.what;
+    before.resize(barriers.count(), 0);
+    calls_at.resize(barriers.count());
+    for (int site = 0; site < barriers.count(); ++site) {
+      if (barriers.reached(site) > before[site]) calls_at[site].push_back(&call);
+      before[site] = barriers.reached(site);
+    }
   }
   std::set<std::string> left = BarriersOfTheSources();
   EXPECT_FALSE(left.empty());
-  for (int site = 0; site < barriers.count(); ++site) {
+  for (int site = 0; site < static_cast<int>(calls_at.size()); ++site) {
     const std::string file = barriers.file(site);
     const size_t begin = file.find("core/cuda/");
     if (begin == std::string::npos) continue;
@@ -198,7 +109,7 @@ TEST(Barriers, AreNeeded) {
       barriers.skip(site);
       return absl::c_any_of(std::vector<uint64_t>{1, 2, 3}, [&](uint64_t seed) {
         Shuffle(seed);
-        return std::any_of(calls.begin() + first[site], calls.end(), Differs);
+        return absl::c_any_of(calls_at[site], [](const Call* call) { return Differs(*call); });
       });
     });
     EXPECT_TRUE(seen) << "nothing needs the barrier at " << where;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tests/cuda_emu/barrier_sites.h"
+#include "tests/cuda_emu/control.h"
 #include "tests/cuda_emu/memory.h"
 #include "tests/cuda_emu/scheduler.h"
 #include "tests/cuda_emu/state.h"
@@ -58,6 +59,7 @@ struct Checker {
   std::vector<Range> modules, arrays;  // code and constants; static shared arrays, sorted
   std::vector<Region> regions;         // all there ever were
   std::vector<Region> watched;         // of this launch
+  std::vector<const void*> kernels;    // all there ever were
 };
 
 Checker& Get() {
@@ -170,7 +172,7 @@ bool InSharedMemory(const Checker& checker, uintptr_t at, size_t bytes) {
 
 }  // namespace
 
-void CheckAccess(const void* address, size_t bytes, bool write, bool atomic) {
+void CheckWatched(const void* address, size_t bytes, bool write, bool atomic) {
   if (!active) return;
   Checker& checker = Get();
   const auto at = reinterpret_cast<uintptr_t>(address);
@@ -198,6 +200,10 @@ void CheckAccess(const void* address, size_t bytes, bool write, bool atomic) {
 void BeginCheckedLaunch(const LaunchScope& scope) {
   if (GetState().strict < 2) return;
   Checker& checker = Get();
+  if (std::find(checker.kernels.begin(), checker.kernels.end(), scope.kernel) ==
+      checker.kernels.end()) {
+    checker.kernels.push_back(scope.kernel);
+  }
   checker.launch_first = ++checker.interval;
   checker.arguments = RangeOf(scope.arguments);
   checker.dynamic = RangeOf(scope.dynamic_shared);
@@ -208,8 +214,6 @@ void BeginCheckedLaunch(const LaunchScope& scope) {
   for (const SharedArray& array : SharedArrays(scope.kernel)) {
     checker.arrays.push_back(RangeOf({array.data, array.bytes}));
   }
-  std::sort(checker.arrays.begin(), checker.arrays.end(),
-            [](const Range& a, const Range& b) { return a.first < b.first; });
   checker.watched.clear();
   Watch(checker, RangeOf(scope.dynamic_room), true);
   if (!checker.arrays.empty()) {
@@ -218,9 +222,13 @@ void BeginCheckedLaunch(const LaunchScope& scope) {
   const auto [first, bytes] = AddressesOf(scope.device);
   Watch(checker, RangeOf({first, bytes}), false);
   active = true;
+  launch_is_checked = true;
 }
 
-void EndCheckedLaunch() { active = false; }
+void EndCheckedLaunch() {
+  launch_is_checked = false;
+  active = false;
+}
 
 void BeginCheckedBlock() {
   if (active) Get().block_first = ++Get().interval;
@@ -238,3 +246,8 @@ void SetCheckedThread(unsigned thread, unsigned meetings, Bytes stack) {
 }
 
 }  // namespace onward::cuda_emu
+
+int OnwardEmuCheckedKernels() { return static_cast<int>(onward::cuda_emu::Get().kernels.size()); }
+const char* OnwardEmuCheckedKernel(int index) {
+  return onward::cuda_emu::KernelName(onward::cuda_emu::Get().kernels.at(index)).c_str();
+}

@@ -5,6 +5,7 @@
 // sanitizer's library.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -33,6 +34,14 @@ void OrderBlock();
 // The thread that goes on, and how many warp functions its warp had when it was last in one.
 void SetCheckedThread(unsigned thread, unsigned meetings, Bytes stack);
 
-void CheckAccess(const void* address, size_t bytes, bool write, bool atomic);
+// Whether a launch is being checked. It is asked for every access of every kernel.
+inline constinit std::atomic<bool> launch_is_checked __attribute__((visibility("hidden"))) = false;
+inline bool LaunchIsChecked() { return launch_is_checked.load(std::memory_order_relaxed); }
+
+void CheckWatched(const void* address, size_t bytes, bool write, bool atomic);
+inline void CheckAccess(const void* address, size_t bytes, bool write, bool atomic) {
+  if (LaunchIsChecked()) [[unlikely]]
+    CheckWatched(address, bytes, write, atomic);
+}
 
 }  // namespace onward::cuda_emu

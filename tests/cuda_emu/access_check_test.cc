@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <numeric>
+#include <string>
 #include <vector>
 
 #include "tests/cuda_emu/device_array.h"
@@ -63,6 +64,21 @@ TEST_F(AccessCheckTest, BoundsAreExact) {
   EXPECT_DEATH(Run(WriteAt(x.get(), -1, nullptr)), "illegal write of 4 bytes");
   EXPECT_DEATH(Run(OverrunShared(out.get(), 63, nullptr)),
                "illegal write of 4 bytes .*outside of the shared memory.*OverrunKernel");
+}
+
+TEST_F(AccessCheckTest, TellsWhichKernelsItHasSeen) {
+  const auto seen = [] {
+    std::string names;
+    for (int i = 0; i < OnwardEmuCheckedKernels(); ++i) names += OnwardEmuCheckedKernel(i);
+    return names;
+  };
+  DeviceArray<float> x(10);
+  OnwardEmuStrict(0);
+  Run(FillBlindly(x.get(), 10, nullptr));
+  EXPECT_EQ(seen().find("FillBlindlyKernel"), std::string::npos);
+  OnwardEmuStrict(2);
+  Run(FillBlindly(x.get(), 10, nullptr));
+  EXPECT_NE(seen().find("FillBlindlyKernel"), std::string::npos);
 }
 
 TEST_F(AccessCheckTest, HostMemoryBehindAPointerIsFound) {

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
+#include <utility>
 #include <vector>
 
 #include "tests/cuda_emu/control.h"
@@ -13,6 +15,7 @@ namespace {
 struct BarrierSite {
   const char* file;
   int line;
+  int64_t reached = 0;
 };
 std::vector<BarrierSite>& BarrierSites() {
   static auto* sites = new std::vector<BarrierSite>;
@@ -25,15 +28,22 @@ bool IsAt(const BarrierSite& known, const std::source_location& site) {
          std::strcmp(known.file, site.file_name()) == 0;
 }
 
+// A line of a header has a name of its file in every source that includes it.
+size_t IndexOf(const std::source_location& site) {
+  static auto* indices = new std::map<std::pair<const char*, unsigned>, size_t>;
+  const auto [place, fresh] = indices->try_emplace({site.file_name(), site.line()});
+  if (!fresh) return place->second;
+  auto& sites = BarrierSites();
+  const auto found = std::find_if(sites.begin(), sites.end(),
+                                  [&site](const BarrierSite& known) { return IsAt(known, site); });
+  place->second = found - sites.begin();
+  if (found == sites.end()) sites.push_back({site.file_name(), static_cast<int>(site.line())});
+  return place->second;
+}
+
 }  // namespace
 
-void RememberBarrier(const std::source_location& site) {
-  auto& sites = BarrierSites();
-  const auto is_at = [&site](const BarrierSite& known) { return IsAt(known, site); };
-  if (std::none_of(sites.begin(), sites.end(), is_at)) {
-    sites.push_back({site.file_name(), static_cast<int>(site.line())});
-  }
-}
+void RememberBarrier(const std::source_location& site) { ++BarrierSites()[IndexOf(site)].reached; }
 
 bool IsSkippedBarrier(const std::source_location& site) {
   return skipped_barrier >= 0 && IsAt(BarrierSites()[skipped_barrier], site);
@@ -48,4 +58,7 @@ const char* OnwardEmuBarrierFile(int index) {
   return onward::cuda_emu::BarrierSites().at(index).file;
 }
 int OnwardEmuBarrierLine(int index) { return onward::cuda_emu::BarrierSites().at(index).line; }
+int64_t OnwardEmuBarrierReached(int index) {
+  return onward::cuda_emu::BarrierSites().at(index).reached;
+}
 void OnwardEmuSkipBarrier(int index) { onward::cuda_emu::skipped_barrier = index; }

@@ -42,6 +42,9 @@ ONWARD_EMU_API void OnwardEmuSeed(uint64_t seed);
 // 1: after every kernel and library call all canaries are checked, so that it is named. 2: also
 // every access of a kernel is checked, for being to memory it may touch and for races (slow).
 ONWARD_EMU_API void OnwardEmuStrict(int strict);
+// Kernels that were run so far while every access was to be checked, by their signatures.
+ONWARD_EMU_API int OnwardEmuCheckedKernels();
+ONWARD_EMU_API const char* OnwardEmuCheckedKernel(int index);
 // The k-th call of the kind from now on fails, once (k = 1 is the next one); k = 0 takes it back.
 ONWARD_EMU_API void OnwardEmuFailCall(OnwardEmuKind kind, int64_t k);
 // Calls of the kind since the last OnwardEmuFailCall for it.
@@ -57,6 +60,8 @@ ONWARD_EMU_API void OnwardEmuReset();
 ONWARD_EMU_API int OnwardEmuBarrierSites();
 ONWARD_EMU_API const char* OnwardEmuBarrierFile(int index);
 ONWARD_EMU_API int OnwardEmuBarrierLine(int index);
+// How often a block was held there.
+ONWARD_EMU_API int64_t OnwardEmuBarrierReached(int index);
 // That barrier does nothing from now on, as if the line were removed; -1: all work again. Meanwhile
 // races do not end the program, but are counted.
 ONWARD_EMU_API void OnwardEmuSkipBarrier(int index);

@@ -4,6 +4,8 @@
 
 #include <sys/mman.h>
 
+#include <atomic>
+
 #include "tests/cuda_emu/state.h"
 
 extern "C" {
@@ -18,6 +20,13 @@ namespace {
 
 constexpr size_t kGuard = 4096;
 constexpr size_t kStack = size_t{256} << 10;  // touched pages only
+
+// Stacks that began at the same place of a page would all meet in a few lines of the cache.
+size_t NextSize() {
+  constexpr size_t kLine = 64, kStep = 13 * kLine, kMost = 256 * kLine;
+  static std::atomic<size_t> made = 0;
+  return kStack - made++ * kStep % kMost;
+}
 
 // Of the thread that resumed the running fiber.
 struct Host {
@@ -43,7 +52,7 @@ void FinishSwitch(void* fake, const void** bottom, size_t* size) {
 
 }  // namespace
 
-Fiber::Fiber() {
+Fiber::Fiber() : size_(NextSize()) {
   void* memory = mmap(nullptr, kGuard + kStack, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
   if (memory == MAP_FAILED) Fatal("no memory for the stack of a CUDA thread");
@@ -53,7 +62,7 @@ Fiber::Fiber() {
 
 Fiber::~Fiber() { munmap(stack_, kGuard + kStack); }
 
-Bytes Fiber::stack() const { return {stack_ + kGuard, kStack}; }
+Bytes Fiber::stack() const { return {stack_ + kGuard, size_}; }
 
 void Fiber::Enter(boost::context::detail::transfer_t transfer) {
   host.context = transfer.fctx;
@@ -65,10 +74,10 @@ void Fiber::Enter(boost::context::detail::transfer_t transfer) {
 void Fiber::Resume(Body body) {
   if (context_ == nullptr) {
     first_body = body;
-    context_ = boost::context::detail::make_fcontext(stack_ + kGuard + kStack, kStack, Enter);
+    context_ = boost::context::detail::make_fcontext(stack_ + kGuard + size_, size_, Enter);
   }
   running = this;
-  StartSwitch(&host.fake_stack, stack_ + kGuard, kStack);
+  StartSwitch(&host.fake_stack, stack_ + kGuard, size_);
   context_ = boost::context::detail::jump_fcontext(context_, nullptr).fctx;
   FinishSwitch(host.fake_stack, nullptr, nullptr);
 }

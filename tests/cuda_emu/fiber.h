@@ -30,6 +30,7 @@ class Fiber {
   static void Enter(boost::context::detail::transfer_t transfer);
 
   char* stack_;  // its lowest page faults
+  size_t size_;  // of what is above that
   boost::context::detail::fcontext_t context_ = nullptr;
   void* fake_stack_ = nullptr;
 };

@@ -166,6 +166,9 @@ TEST_F(KernelFaultsTest, BarriersCanBeTakenAway) {
       continue;
     }
     ++found;
+    const int64_t before = OnwardEmuBarrierReached(site);
+    right();
+    EXPECT_GT(OnwardEmuBarrierReached(site), before) << file << ":" << OnwardEmuBarrierLine(site);
     OnwardEmuSkipBarrier(site);
     EXPECT_EQ(WrongSeeds(right), kSeeds) << file << ":" << OnwardEmuBarrierLine(site);
     if (!AccessesAreChecked()) continue;

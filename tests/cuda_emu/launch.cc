@@ -15,6 +15,9 @@
 #include "tests/cuda_emu/stream.h"
 #include "tests/cuda_emu/symbols.h"
 
+// Of the sanitizers' own interface; not there in other programs.
+extern "C" __attribute__((weak)) void __sanitizer_print_stack_trace();
+
 namespace onward::cuda_emu {
 namespace {
 
@@ -38,9 +41,12 @@ cudaError_t CheckGeometry(const KernelCall& call) {
   return call.shared_bytes > limit ? cudaErrorInvalidValue : cudaSuccess;
 }
 
-// Whether the address is of memory that this process has.
+// Whether the address is of memory that this process has for itself. Sanitizers keep their notes
+// where two small integers side by side would point to.
 bool IsMapped(uintptr_t address) {
-  if (address < 0x10000 || address >= uintptr_t{1} << 47) return false;
+  const bool sanitized = __sanitizer_print_stack_trace != nullptr;
+  const uintptr_t lowest = sanitized ? uintptr_t{1} << 44 : 0x10000;
+  if (address < lowest || address >= uintptr_t{1} << 47) return false;
   const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
   unsigned char resident;
   return mincore(reinterpret_cast<void*>(address / page * page), 1, &resident) == 0;

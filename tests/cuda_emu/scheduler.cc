@@ -34,13 +34,15 @@ struct Thread {
   uint3 index;
   unsigned id;
   Fiber* fiber = nullptr;
-  bool done = false;
   int result = 0;         // of the barrier it waits at
   unsigned meetings = 0;  // that its warp had when it was last in one
 };
 
 // Lanes that meet in one warp function.
 struct Meeting {
+  Meeting(unsigned mask, WarpKind kind, size_t bytes, const Site& site)
+      : mask(mask), kind(kind), bytes(bytes), site(site) {}
+
   unsigned mask;
   WarpKind kind;
   size_t bytes;
@@ -51,13 +53,14 @@ struct Meeting {
     void* out;
     int source;
     Thread* thread;
-  } lanes[kLanes] = {};
+  } lanes[kLanes];  // of those that arrived
 };
 
 struct Warp {
   std::vector<Meeting> meetings;
   unsigned completed = 0;
-  char orders[2];  // addresses that stand for this meeting and the one before
+  unsigned ended = 0;  // lanes
+  char orders[2];      // addresses that stand for this meeting and the one before
 };
 
 std::string Text(const Site& site) {
@@ -113,20 +116,21 @@ class Block {
 };
 
 thread_local std::unique_ptr<Block> running_block;
+// The one that runs a kernel, if any does; what a kernel asks is asked often.
+Block* block_at_work = nullptr;
 
 // The body of every fiber: begins threads until one of them waits, which then keeps the fiber.
 void Block::RunThreads() {
+  Block& block = *running_block;
   for (;;) {
-    Block& block = *running_block;
     while (block.begun_ < block.threads_.size()) {
       Thread* thread = &block.threads_[block.order_[block.begun_++]];
-      Fiber* fiber = block.fiber_;
-      thread->fiber = fiber;
+      thread->fiber = block.fiber_;
       block.Go(thread);
       block.contexts_.Enter(thread->id, nullptr);
       block.call_->run(block.call_->kept.get());
       block.contexts_.Leave(nullptr);
-      thread->done = true;
+      block.warps_[thread->id / kLanes].ended |= 1u << thread->id % kLanes;
       ++block.done_;
       if (!block.at_barrier_.empty()) {
         Fatal("divergent barrier in %s: thread %s of block %s ended while others wait at %s",
@@ -143,7 +147,7 @@ void Block::RunThreads() {
 void Block::Go(Thread* thread) {
   current_ = thread;
   threadIdx = thread->index;
-  SetCheckedThread(thread->id, thread->meetings, thread->fiber->stack());
+  if (LaunchIsChecked()) SetCheckedThread(thread->id, thread->meetings, thread->fiber->stack());
 }
 
 void Block::Wait() {
@@ -155,7 +159,7 @@ void Block::Wait() {
 
 void Block::RunBlock() {
   begun_ = done_ = 0;
-  for (Thread& thread : threads_) thread.done = false;
+  for (Warp& warp : warps_) warp.ended = 0;
   BeginCheckedBlock();
   if (shuffles_) std::shuffle(order_.begin(), order_.end(), random_);
   contexts_.BeginBlock(threads_.size());
@@ -302,15 +306,11 @@ void Block::Exchange(WarpKind kind, unsigned mask, int source, const void* in, v
           Text(blockIdx).c_str(), Text(current_->index).c_str(), Text(site).c_str(), mask, what);
   };
   if ((mask >> lane & 1) == 0) complain("the mask does not name the calling lane");
-  for (unsigned i = 0; i < there; ++i) {
-    if ((wanted >> i & 1) != 0 && threads_[first + i].done) {
-      complain("the mask names a lane that has ended");
-    }
-  }
+  if ((wanted & warp.ended) != 0) complain("the mask names a lane that has ended");
   auto meeting = std::find_if(warp.meetings.begin(), warp.meetings.end(),
                               [&](const Meeting& m) { return (m.mask & mask) != 0; });
   if (meeting == warp.meetings.end()) {
-    warp.meetings.push_back({mask, kind, bytes, site});
+    warp.meetings.emplace_back(mask, kind, bytes, site);
     meeting = warp.meetings.end() - 1;
   }
   if (meeting->mask != mask || meeting->kind != kind || meeting->bytes != bytes ||
@@ -320,9 +320,8 @@ void Block::Exchange(WarpKind kind, unsigned mask, int source, const void* in, v
   meeting->arrived |= 1u << lane;
   meeting->lanes[lane] = {in, out, source, current_};
   if (meeting->arrived == wanted) {
-    const Meeting complete = *meeting;
+    Complete(*meeting, warp);
     warp.meetings.erase(meeting);
-    Complete(complete, warp);
     if (shuffles_) {
       ready_.push_back(current_);
       Wait();
@@ -361,20 +360,21 @@ void Block::Complete(const Meeting& meeting, Warp& warp) {
 
 }  // namespace
 
-void* DynamicShared() { return running_block->dynamic_shared(); }
-int Lane() { return running_block->lane(); }
+void* DynamicShared() { return block_at_work->dynamic_shared(); }
+int Lane() { return block_at_work->lane(); }
 int Barrier(Vote vote, int predicate, const Site& site) {
-  return running_block->Barrier(vote, predicate, site);
+  return block_at_work->Barrier(vote, predicate, site);
 }
 void WarpExchange(WarpKind kind, unsigned mask, int source, const void* in, void* out, size_t bytes,
                   const Site& site) {
-  running_block->Exchange(kind, mask, source, in, out, bytes, site);
+  block_at_work->Exchange(kind, mask, source, in, out, bytes, site);
 }
 
 void RunKernel(const KernelCall& call) {
   if (running_block == nullptr) running_block = std::make_unique<Block>();
   gridDim = call.grid;
   blockDim = call.block;
+  block_at_work = running_block.get();
   running_block->Run(call);
 }
 

@@ -30,7 +30,7 @@ SharedMemory::~SharedMemory() {
 
 void SharedMemory::Kernel::Search() {
   ++searches;
-  for (const SharedArray& array : all) {
+  for (const SharedArray& array : *all) {
     if (array.bytes == 0 || IsPoison(array.data, array.bytes)) continue;
     const bool known = std::any_of(used.begin(), used.end(), [&](const SharedArray& other) {
       return other.data == array.data;
@@ -42,9 +42,9 @@ void SharedMemory::Kernel::Search() {
 void SharedMemory::BeginLaunch(const void* kernel, size_t dynamic_bytes) {
   const auto [place, fresh] = kernels_.try_emplace(kernel);
   kernel_ = &place->second;
-  if (fresh) kernel_->all = SharedArrays(kernel);
+  if (fresh) kernel_->all = &SharedArrays(kernel);
   if (modules_.insert(ModuleOf(kernel)).second) {
-    for (const SharedArray& array : kernel_->all) std::memset(array.data, kPoison, array.bytes);
+    for (const SharedArray& array : *kernel_->all) std::memset(array.data, kPoison, array.bytes);
   }
   if (room_ == nullptr) {
     void* memory = mmap(nullptr, kRoom + 2 * kPage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

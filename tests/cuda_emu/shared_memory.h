@@ -34,7 +34,7 @@ class SharedMemory {
   // Which static arrays a kernel uses is not told by anything, so the first blocks it runs are
   // followed by a search for arrays that changed. All of them are poison between launches.
   struct Kernel {
-    std::vector<SharedArray> all;
+    const std::vector<SharedArray>* all = nullptr;
     std::vector<SharedArray> used;
     int searches = 0;
 

@@ -4,14 +4,18 @@
 
 #include <cxxabi.h>
 #include <elf.h>
+#include <fcntl.h>
 #include <link.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 #include <map>
+#include <span>
 
 extern "C" void* __tls_get_addr(unsigned long index[2]);
 
@@ -22,13 +26,13 @@ struct Module {
   uintptr_t base = 0;
   std::string path;
   unsigned long tls_index = 0;
-  std::map<uintptr_t, std::string> functions;  // address in the file -> name
-  struct Variable {
-    std::string name;
-    size_t offset, bytes;
-  };
-  std::vector<Variable> shared;
+  // In the file, which stays mapped.
+  std::span<const ElfW(Sym)> symbols;
+  const char* names = nullptr;
 };
+
+// By module.
+thread_local std::map<const Module*, std::vector<SharedArray>> shared_arrays;
 
 struct Query {
   uintptr_t address;
@@ -60,27 +64,29 @@ std::string Demangled(const char* name) {
   return result;
 }
 
+// The whole file, or null. A library with the debugger's tables is large, so it is not read.
+const char* MapFile(const std::string& path) {
+  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) return nullptr;
+  struct stat facts;
+  void* mapped = MAP_FAILED;
+  if (fstat(file, &facts) == 0 && facts.st_size >= static_cast<off_t>(sizeof(ElfW(Ehdr)))) {
+    mapped = mmap(nullptr, facts.st_size, PROT_READ, MAP_PRIVATE, file, 0);
+  }
+  close(file);
+  return mapped == MAP_FAILED ? nullptr : static_cast<const char*>(mapped);
+}
+
 void ReadSymbols(Module& module) {
-  std::ifstream stream(module.path, std::ios::binary);
-  const std::string file((std::istreambuf_iterator<char>(stream)),
-                         std::istreambuf_iterator<char>());
-  if (file.size() < sizeof(ElfW(Ehdr))) return;
-  const auto* header = reinterpret_cast<const ElfW(Ehdr)*>(file.data());
-  const auto* sections = reinterpret_cast<const ElfW(Shdr)*>(file.data() + header->e_shoff);
+  const char* file = MapFile(module.path);
+  if (file == nullptr) return;
+  const auto* header = reinterpret_cast<const ElfW(Ehdr)*>(file);
+  const auto* sections = reinterpret_cast<const ElfW(Shdr)*>(file + header->e_shoff);
   for (int i = 0; i < header->e_shnum; ++i) {
     if (sections[i].sh_type != SHT_SYMTAB) continue;
-    const char* names = file.data() + sections[sections[i].sh_link].sh_offset;
-    const auto* symbols = reinterpret_cast<const ElfW(Sym)*>(file.data() + sections[i].sh_offset);
-    for (size_t s = 0; s < sections[i].sh_size / sizeof(ElfW(Sym)); ++s) {
-      const ElfW(Sym)& symbol = symbols[s];
-      const char* name = names + symbol.st_name;
-      if (symbol.st_shndx == SHN_UNDEF) continue;
-      const int type = ELF64_ST_TYPE(symbol.st_info);
-      if (type == STT_FUNC) module.functions.emplace(symbol.st_value, name);
-      if (type == STT_TLS && std::strncmp(name, "_ZZ", 3) == 0) {
-        module.shared.push_back({Demangled(name), symbol.st_value, symbol.st_size});
-      }
-    }
+    module.names = file + sections[sections[i].sh_link].sh_offset;
+    module.symbols = {reinterpret_cast<const ElfW(Sym)*>(file + sections[i].sh_offset),
+                      sections[i].sh_size / sizeof(ElfW(Sym))};
   }
 }
 
@@ -108,21 +114,33 @@ const std::string& KernelName(const void* kernel) {
   const auto found = names->find(kernel);
   if (found != names->end()) return found->second;
   std::string name = "kernel at an unknown address";
-  if (Module* module = ModuleFor(kernel)) {
-    const auto symbol = module->functions.find(reinterpret_cast<uintptr_t>(kernel) - module->base);
-    if (symbol != module->functions.end()) name = Demangled(symbol->second.c_str());
+  if (const Module* module = ModuleFor(kernel)) {
+    const uintptr_t address = reinterpret_cast<uintptr_t>(kernel) - module->base;
+    const auto symbol = std::find_if(module->symbols.begin(), module->symbols.end(),
+                                     [address](const ElfW(Sym) & s) {
+                                       return s.st_value == address && s.st_shndx != SHN_UNDEF &&
+                                              ELF64_ST_TYPE(s.st_info) == STT_FUNC;
+                                     });
+    if (symbol != module->symbols.end()) name = Demangled(module->names + symbol->st_name);
   }
   return names->emplace(kernel, name).first->second;
 }
 
-std::vector<SharedArray> SharedArrays(const void* kernel) {
-  std::vector<SharedArray> arrays;
+const std::vector<SharedArray>& SharedArrays(const void* kernel) {
   const Module* module = ModuleFor(kernel);
-  if (module == nullptr || module->tls_index == 0) return arrays;
-  for (const Module::Variable& variable : module->shared) {
-    unsigned long index[2] = {module->tls_index, variable.offset};
-    arrays.push_back({variable.name, static_cast<char*>(__tls_get_addr(index)), variable.bytes});
+  const auto [place, fresh] = shared_arrays.try_emplace(module);
+  std::vector<SharedArray>& arrays = place->second;
+  if (!fresh || module == nullptr || module->tls_index == 0) return arrays;
+  for (const ElfW(Sym) & symbol : module->symbols) {
+    if (symbol.st_shndx == SHN_UNDEF || ELF64_ST_TYPE(symbol.st_info) != STT_TLS ||
+        std::strncmp(module->names + symbol.st_name, "_ZZ", 3) != 0) {
+      continue;
+    }
+    unsigned long index[2] = {module->tls_index, symbol.st_value};
+    arrays.push_back({static_cast<char*>(__tls_get_addr(index)), symbol.st_size});
   }
+  std::sort(arrays.begin(), arrays.end(),
+            [](const SharedArray& a, const SharedArray& b) { return a.data < b.data; });
   return arrays;
 }
 

@@ -13,14 +13,13 @@ namespace onward::cuda_emu {
 const std::string& KernelName(const void* kernel);
 
 struct SharedArray {
-  std::string name;
   char* data;  // the calling thread's
   size_t bytes;
 };
 
-// All static __shared__ arrays of the module that the kernel is in. They are the function-local
-// thread_local variables there (see device.h).
-std::vector<SharedArray> SharedArrays(const void* kernel);
+// All static __shared__ arrays of the module that the kernel is in, by their addresses. They are
+// the function-local thread_local variables there (see device.h). The same for all its kernels.
+const std::vector<SharedArray>& SharedArrays(const void* kernel);
 
 // One number per module, the same for all kernels in it.
 const void* ModuleOf(const void* kernel);

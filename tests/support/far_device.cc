@@ -12,6 +12,8 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_split.h"
 #include "core/base/status.h"
 #include "core/tensor/finite.h"
 
@@ -330,6 +332,14 @@ int CopiesOf(const Plan& plan) {
     copies += v.device != kHost && v.storage == PlanValue::Storage::kConstant;
   }
   return copies;
+}
+
+std::vector<std::string> StepLines(const std::string& text) {
+  std::vector<std::string> lines;
+  for (const absl::string_view line : absl::StrSplit(text, '\n')) {
+    if (absl::StartsWith(line, "  ")) lines.emplace_back(line.substr(2));
+  }
+  return lines;
 }
 
 std::unique_ptr<const Device> MakeFarDevice(const Device& cpu, const FarOptions& options,

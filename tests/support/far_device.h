@@ -9,6 +9,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "core/device/device.h"
 #include "core/runtime/plan/plan.h"
@@ -37,6 +38,8 @@ struct FarOptions {
 
 // What a first run of the plan copies between devices.
 int CopiesOf(const Plan& plan);
+// Of a plan's text, without the arenas.
+std::vector<std::string> StepLines(const std::string& text);
 
 std::unique_ptr<const Device> MakeFarDevice(const Device& cpu, const FarOptions& options,
                                             std::shared_ptr<FarCounters> counters);

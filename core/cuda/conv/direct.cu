@@ -130,14 +130,15 @@ __global__ void Weights(DirectConv c, const T* dy, const T* x, T* dw, int64_t we
 }
 
 template <class T>
-__global__ void Fill(const T* bias, int64_t channels, int64_t positions, T* y, int64_t elements) {
+__global__ void FillPlanes(const T* bias, int64_t channels, int64_t positions, T* y,
+                           int64_t elements) {
   for (int64_t at = FirstElement(); at < elements; at += ElementStep()) {
     y[at] = bias[at / positions % channels];
   }
 }
 
 template <class T>
-__global__ void Sums(const T* y, int64_t batch, int64_t channels, int64_t positions, T* sums) {
+__global__ void SumPlanes(const T* y, int64_t batch, int64_t channels, int64_t positions, T* sums) {
   using C = Compute<T>;
   __shared__ typename BlockFold<C>::Buffers buffers;
   BlockFold<C> fold(buffers);
@@ -191,8 +192,8 @@ cudaError_t FillChannels(DType dtype, const void* bias, int64_t batch, int64_t c
   const int64_t elements = batch * channels * positions;
   if (elements == 0) return cudaSuccess;
   return DispatchReal(dtype, [&]<class T>() {
-    return Launch(Fill<T>, LinearGrid(elements), stream, static_cast<const T*>(bias), channels,
-                  positions, static_cast<T*>(y), elements);
+    return Launch(FillPlanes<T>, LinearGrid(elements), stream, static_cast<const T*>(bias),
+                  channels, positions, static_cast<T*>(y), elements);
   });
 }
 
@@ -200,7 +201,7 @@ cudaError_t SumChannels(DType dtype, const void* y, int64_t batch, int64_t chann
                         int64_t positions, void* sums, cudaStream_t stream) {
   if (channels == 0) return cudaSuccess;
   return DispatchReal(dtype, [&]<class T>() {
-    return Launch(Sums<T>, {GridFor(channels), RowThreads(batch * positions)}, stream,
+    return Launch(SumPlanes<T>, {GridFor(channels), RowThreads(batch * positions)}, stream,
                   static_cast<const T*>(y), batch, channels, positions, static_cast<T*>(sums));
   });
 }

@@ -51,8 +51,7 @@ struct SumFold {
         if constexpr (std::is_unsigned_v<T>) {
           return static_cast<Lane>(x);
         } else {
-          return x < 0 ? WrapAdd(Lane(0), static_cast<Lane>(-static_cast<Lane>(x)))
-                       : static_cast<Lane>(x);
+          return x < 0 ? WrapMul(static_cast<Lane>(x), Lane(-1)) : static_cast<Lane>(x);
         }
       case ReduceOp::kL2:
       case ReduceOp::kSumSquare: return WrapMul(static_cast<Lane>(x), static_cast<Lane>(x));

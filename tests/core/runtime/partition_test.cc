@@ -9,9 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "autograd/differentiate.h"
 #include "core/runtime/plan/plan.h"
 #include "core/runtime/session.h"
@@ -37,14 +35,6 @@ struct Row {
   std::vector<std::string> steps;
 };
 void PrintTo(const Row& row, std::ostream* out) { *out << row.name; }
-
-std::vector<std::string> StepLines(const std::string& text) {
-  std::vector<std::string> lines;
-  for (const absl::string_view line : absl::StrSplit(text, '\n')) {
-    if (absl::StartsWith(line, "  ")) lines.emplace_back(line.substr(2));
-  }
-  return lines;
-}
 
 Tensor Counting(const ValueType& type) {
   Tensor t(type.dtype, *type.StaticShape());
