@@ -47,15 +47,20 @@ sanitize() {  # NAME...
 
 sanitize_cuda() {  # KIND
   local kind=$1 run=()
-  configure . "build/cuda-$kind" -DCMAKE_BUILD_TYPE=RelWithDebInfo -DONWARD_CUDA=ON -DONWARD_CUDA_SANITIZE="$kind"
-  "$cmake" --build "build/cuda-$kind" --target cuda_emu_test cuda_test
+  # A folder beside build/: paths from it are the same, and so are compiled objects in the cache.
+  configure . "build-cuda-$kind" -DCMAKE_BUILD_TYPE=RelWithDebInfo -DONWARD_CUDA=ON -DONWARD_CUDA_SANITIZE="$kind"
+  "$cmake" --build "build-cuda-$kind" --target cuda_emu_test cuda_test
   echo "== testing the emulated device under the $kind sanitizer"
   export ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 TSAN_OPTIONS=halt_on_error=1 OMP_NUM_THREADS=1
+  # Left out: barriers that are taken away on purpose, so that kernels go astray, and grids of a million threads.
+  local filter='-Barriers.*:HugeTest.*'
   if [ "$kind" = thread ]; then
     run=(setarch -R)  # GCC's cannot do with addresses that are drawn at random
-    export GTEST_FILTER=${GTEST_FILTER:-'ThreadSanitizerTest.*:KernelsTest.*:Accesses.*:*Shuffled*/Perceptron'}
+    # What runs every kernel on small grids (Accesses checks that it does); the rest would take hours.
+    filter='ThreadSanitizerTest.*:*KernelsTest.*:Accesses.*:*Shuffled*/Perceptron'
   fi
-  for test in cuda_emu cuda; do "${run[@]}" "build/cuda-$kind/tests/$test/${test}_test" --gtest_brief=1; done
+  export GTEST_FILTER=${GTEST_FILTER:-$filter}
+  for test in cuda_emu cuda; do "${run[@]}" "build-cuda-$kind/tests/$test/${test}_test" --gtest_brief=1; done
 }
 
 case $command in
