@@ -161,8 +161,10 @@ absl::Status ExpandOne(const Node& gradient, int number, const NameSet& taken,
   for (size_t i = 0; i < gradient.outputs.size(); ++i) {
     if (gradient.outputs[i].empty()) continue;
     graph->nodes.push_back(IdentityNode(result->values[i], gradient.outputs[i]));
-    if (const ValueType* type = graph->TypeOf(result->values[i]))
-      graph->types[gradient.outputs[i]] = *type;
+    if (const ValueType* known = graph->TypeOf(result->values[i])) {
+      ValueType type = *known;  // an insertion may move what `known` points at
+      graph->types[gradient.outputs[i]] = std::move(type);
+    }
   }
   return absl::OkStatus();
 }
