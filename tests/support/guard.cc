@@ -17,7 +17,7 @@ constexpr unsigned kMemory = 4, kTime = 12;
 #else
 constexpr unsigned kMemory = 1, kTime = 1;
 #endif
-constexpr size_t kMoreBytes = kMemory * (size_t{2} << 30);
+constexpr size_t kMoreBytes = size_t{2} << 30;
 constexpr int kFatal[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGALRM};
 
 char trying[256];
