@@ -11,7 +11,6 @@
 set -euo pipefail
 cd "$(dirname "$0")"
 export ONWARD_CACHE=${ONWARD_CACHE:-$HOME/.cache/onward}
-export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1  # clones in other folders share compiled objects
 cmake=$ONWARD_CACHE/venv/bin/cmake
 command=${1:-help}
 [ $# -gt 0 ] && shift
@@ -34,7 +33,7 @@ build() {  # TARGET...
 sanitize() {  # NAME...
   local targets=(host "${@/%/_test}") wanted=()
   [ $# -gt 0 ] && wanted=(-R "^($(IFS='|'; echo "$*"))_[0-9]+$") || targets=(all)
-  export CCACHE_SLOPPINESS=pch_defines,time_macros
+  export CCACHE_SLOPPINESS=pch_defines,time_macros CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1  # as cmake/TopLevel.cmake
   configure tests/package/subproject build/sanitize -DONWARD_SOURCE="$PWD" -DONWARD_SANITIZE=ON -DONWARD_TESTS=ON \
     -DONWARD_CUDA="${ONWARD_CUDA:-OFF}" -DCMAKE_CXX_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_FLAGS="-O0 -g1 -fpch-preprocess"
   "$cmake" --build build/sanitize --target "${targets[@]}"

@@ -22,7 +22,7 @@ function(onward_furnish target)
   target_compile_options(${target} PRIVATE ${ONWARD_WARNINGS} ${ROOM_FLAGS})
   target_link_libraries(${target} PUBLIC ${ROOM_DEPENDS} PRIVATE ${ROOM_PRIVATE})
   if(ROOM_FLAGS OR target STREQUAL onward_base)
-    target_precompile_headers(${target} PRIVATE ${PROJECT_SOURCE_DIR}/cmake/precompiled.h)
+    target_precompile_headers(${target} PRIVATE <cmake/precompiled.h>)  # not by its folder: clones share it in the compiler cache
   else()
     target_precompile_headers(${target} REUSE_FROM onward_base)
   endif()
