@@ -107,32 +107,35 @@ std::vector<Pass> PassesOf(const ConvShape& s) {
     return n;
   };
   const auto winograd = [](const KernelRequest& r) { return AnyWinogradConv(r, {}); };
-  return {{"forward",
-           call("Conv", ""),
-           {x, w},
-           {y},
-           1,
-           -1,
-           {{"winograd", winograd}, {"direct", AnyDirectConv}, {"onednn", MakeDnnlConv}}},
-          {"input grad",
-           call("ConvInputGrad", "ai.onward"),
-           {y, w, x},
-           {x},
-           1,
-           -1,
-           {{"winograd", AnyWinogradConvInputGrad},
-            {"direct", AnyDirectConvInputGrad},
-            {"onednn", MakeDnnlConvInputGrad}}},
-          {"weight grad",
-           call("ConvWeightGrad", "ai.onward"),
-           {y, x, w},
-           {w},
-           -1,
-           0,
-           {{"winograd", AnyWinogradConvWeightGrad},
-            {"direct", AnyDirectConvWeightGrad},
-            {"few channels", MakeSmallConvWeightGrad},
-            {"onednn", MakeDnnlConvWeightGrad}}}};
+  const auto winograd_input = [](const KernelRequest& r) { return AnyWinogradConvInputGrad(r); };
+  const auto winograd_weights = [](const KernelRequest& r) { return AnyWinogradConvWeightGrad(r); };
+  const auto direct = [](const KernelRequest& r) { return AnyDirectConv(r); };
+  const auto direct_input = [](const KernelRequest& r) { return AnyDirectConvInputGrad(r); };
+  return {
+      {"forward",
+       call("Conv", ""),
+       {x, w},
+       {y},
+       1,
+       -1,
+       {{"winograd", winograd}, {"direct", direct}, {"onednn", MakeDnnlConv}}},
+      {"input grad",
+       call("ConvInputGrad", "ai.onward"),
+       {y, w, x},
+       {x},
+       1,
+       -1,
+       {{"winograd", winograd_input}, {"direct", direct_input}, {"onednn", MakeDnnlConvInputGrad}}},
+      {"weight grad",
+       call("ConvWeightGrad", "ai.onward"),
+       {y, x, w},
+       {w},
+       -1,
+       0,
+       {{"winograd", winograd_weights},
+        {"direct", AnyDirectConvWeightGrad},
+        {"few channels", MakeSmallConvWeightGrad},
+        {"onednn", MakeDnnlConvWeightGrad}}}};
 }
 
 Tensor Filled(const ValueSpec& spec, const Layout& layout) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/functional/function_ref.h"
 #include "core/base/status.h"
 #include "core/device/plan/followers.h"
 #include "core/ops/conv/conv.h"
@@ -70,20 +71,21 @@ const float* Constant(const ValueSpec& v) {
 }
 
 absl::StatusOr<Kernel> IfPays(const KernelRequest& r, ConvPass pass, int x, int w,
-                              const KernelFactory& factory) {
+                              absl::FunctionRef<absl::StatusOr<Kernel>()> make) {
   ONWARD_RETURN_IF_ERROR(CheckFloatConv(r));
   ONWARD_ASSIGN_OR_RETURN(const ConvGeometry g, pass == ConvPass::kForward
                                                     ? CheckedConv(r, x, w)
                                                     : CheckedConvGrad(r, x, w));
   const bool constant = pass != ConvPass::kWeightGrad && r.inputs[1].constant != nullptr;
-  return DirectPays(g, pass, constant) ? factory(r) : NotServed(r);
+  return DirectPays(g, pass, constant) ? make() : NotServed(r);
 }
 
 }  // namespace
 
 bool DirectServes(const ConvGeometry& g) { return IsPointwise(g) || IsDepthwise(g); }
 
-bool DirectPays(const ConvGeometry& g, ConvPass pass, bool constant_weights) {
+bool DirectPays(const ConvGeometry& g, ConvPass pass, bool constant_weights,
+                const CpuFeatures& cpu) {
   if (!DirectServes(g)) return false;
   // Fewer channels are left plain by what surrounds them.
   if (std::min(g.in_channels, g.out_channels) < kLane) return false;
@@ -91,12 +93,13 @@ bool DirectPays(const ConvGeometry& g, ConvPass pass, bool constant_weights) {
   // By the table of benchmarks/conv_choice, 1x1 kernels are level with oneDNN's and
   // the reorders of its weights, and ahead in a whole step, where those weights are
   // not in a cache; but behind for tiny images, which leave registers unused, and
-  // where weights are constant and oneDNN has them reordered once.
-  if (constant_weights) return false;
+  // where weights are constant and oneDNN has them reordered once. oneDNN is held to AVX2
+  // (DnnlEngine), they are not.
+  if (constant_weights && !cpu.avx512f) return false;
   return pass == ConvPass::kWeightGrad || g.window.in_elements() >= kFewestPixels;
 }
 
-absl::StatusOr<Kernel> AnyDirectConv(const KernelRequest& r) {
+absl::StatusOr<Kernel> AnyDirectConv(const KernelRequest& r, const CpuFeatures& cpu) {
   ONWARD_RETURN_IF_ERROR(CheckFloatConv(r));
   ONWARD_ASSIGN_OR_RETURN(const ConvGeometry g, CheckedConv(r, 0, 1));
   ONWARD_RETURN_IF_ERROR(CheckOutputShape(r, 0, g.y()));
@@ -104,8 +107,10 @@ absl::StatusOr<Kernel> AnyDirectConv(const KernelRequest& r) {
   if (!DirectServes(g) || (residual && r.in(kResidual) != g.y())) return NotServed(r);
   direct::Bounds bounds;
   if (const auto activation = ReadActivation(r.node)) bounds = {activation->low, activation->high};
-  const auto make = IsDepthwise(g) ? direct::DepthwiseConv : direct::PointwiseConv;
-  Kernel kernel = KernelOf(make(g, bounds, Constant(r.inputs[1])), r.HasInput(2), residual);
+  const float* constant = Constant(r.inputs[1]);
+  Kernel kernel = KernelOf(IsDepthwise(g) ? direct::DepthwiseConv(g, bounds, constant)
+                                          : direct::PointwiseConv(g, bounds, constant, cpu),
+                           r.HasInput(2), residual);
   const Layout y = Blocked(g.y());
   kernel.input_layouts = {Blocked(g.x()), nullptr, nullptr, residual ? y : nullptr};
   // Depthwise kernels may compute a pixel twice.
@@ -114,13 +119,15 @@ absl::StatusOr<Kernel> AnyDirectConv(const KernelRequest& r) {
   return kernel;
 }
 
-absl::StatusOr<Kernel> AnyDirectConvInputGrad(const KernelRequest& r) {
+absl::StatusOr<Kernel> AnyDirectConvInputGrad(const KernelRequest& r, const CpuFeatures& cpu) {
   ONWARD_RETURN_IF_ERROR(CheckFloatConv(r));
   ONWARD_ASSIGN_OR_RETURN(const ConvGeometry g, CheckedConvGrad(r, 2, 1));
   ONWARD_RETURN_IF_ERROR(CheckOutputShape(r, 0, g.x()));
   if (!DirectServes(g)) return NotServed(r);
-  const auto make = IsDepthwise(g) ? direct::DepthwiseInputGrad : direct::PointwiseInputGrad;
-  Kernel kernel = KernelOf(make(g, Constant(r.inputs[1])), false, false);
+  const float* constant = Constant(r.inputs[1]);
+  Kernel kernel = KernelOf(IsDepthwise(g) ? direct::DepthwiseInputGrad(g, constant)
+                                          : direct::PointwiseInputGrad(g, constant, cpu),
+                           false, false);
   // X serves for its shape alone: whatever layout it has is fine.
   kernel.input_layouts = {Blocked(g.y()), nullptr, r.inputs[2].layout};
   kernel.output_layouts = {Blocked(g.x())};
@@ -153,15 +160,15 @@ absl::StatusOr<Kernel> AnyDirectConvWeightGrad(const KernelRequest& r) {
 }
 
 absl::StatusOr<Kernel> MakeDirectConv(const KernelRequest& r) {
-  return IfPays(r, ConvPass::kForward, 0, 1, AnyDirectConv);
+  return IfPays(r, ConvPass::kForward, 0, 1, [&] { return AnyDirectConv(r); });
 }
 
 absl::StatusOr<Kernel> MakeDirectConvInputGrad(const KernelRequest& r) {
-  return IfPays(r, ConvPass::kInputGrad, 2, 1, AnyDirectConvInputGrad);
+  return IfPays(r, ConvPass::kInputGrad, 2, 1, [&] { return AnyDirectConvInputGrad(r); });
 }
 
 absl::StatusOr<Kernel> MakeDirectConvWeightGrad(const KernelRequest& r) {
-  return IfPays(r, ConvPass::kWeightGrad, 1, 2, AnyDirectConvWeightGrad);
+  return IfPays(r, ConvPass::kWeightGrad, 1, 2, [&] { return AnyDirectConvWeightGrad(r); });
 }
 
 }  // namespace onward

@@ -14,6 +14,7 @@
 #include <limits>
 
 #include "absl/status/statusor.h"
+#include "core/base/cpu_features.h"
 #include "core/device/kernel.h"
 #include "core/device/plan/window.h"
 #include "core/ops/conv/winograd.h"
@@ -23,9 +24,9 @@ namespace onward {
 // Whether the kernels below can compute this convolution.
 bool DirectServes(const ConvGeometry& geometry);
 // Whether they are also at least as fast as oneDNN's with the reorders of its
-// weights: a fixed rule, from measurements on two cores with AVX2
-// (benchmarks/conv_choice).
-bool DirectPays(const ConvGeometry& geometry, ConvPass pass, bool constant_weights);
+// weights: a fixed rule, from measurements on two cores (benchmarks/conv_choice).
+bool DirectPays(const ConvGeometry& geometry, ConvPass pass, bool constant_weights,
+                const CpuFeatures& cpu = ThisCpu());
 
 // Conv and ai.onward's FusedConv, ConvInputGrad and ConvWeightGrad, for the
 // kernel table. Unimplemented where DirectPays says no.
@@ -33,9 +34,12 @@ absl::StatusOr<Kernel> MakeDirectConv(const KernelRequest& request);
 absl::StatusOr<Kernel> MakeDirectConvInputGrad(const KernelRequest& request);
 absl::StatusOr<Kernel> MakeDirectConvWeightGrad(const KernelRequest& request);
 
-// The same wherever DirectServes, whether it pays or not.
-absl::StatusOr<Kernel> AnyDirectConv(const KernelRequest& request);
-absl::StatusOr<Kernel> AnyDirectConvInputGrad(const KernelRequest& request);
+// The same wherever DirectServes, whether it pays or not. What `cpu` has changes the speed, not the
+// results.
+absl::StatusOr<Kernel> AnyDirectConv(const KernelRequest& request,
+                                     const CpuFeatures& cpu = ThisCpu());
+absl::StatusOr<Kernel> AnyDirectConvInputGrad(const KernelRequest& request,
+                                              const CpuFeatures& cpu = ThisCpu());
 absl::StatusOr<Kernel> AnyDirectConvWeightGrad(const KernelRequest& request);
 
 namespace direct {
@@ -75,8 +79,9 @@ struct Prepared {
 
 // For the input gradient, x is dY and y is dX. `constant` is W or null.
 Prepared<ConvArguments> PointwiseConv(const ConvGeometry& g, const Bounds& bounds,
-                                      const float* constant);
-Prepared<ConvArguments> PointwiseInputGrad(const ConvGeometry& g, const float* constant);
+                                      const float* constant, const CpuFeatures& cpu);
+Prepared<ConvArguments> PointwiseInputGrad(const ConvGeometry& g, const float* constant,
+                                           const CpuFeatures& cpu);
 Prepared<WeightGradArguments> PointwiseWeightGrad(const ConvGeometry& g);
 
 Prepared<ConvArguments> DepthwiseConv(const ConvGeometry& g, const Bounds& bounds,

@@ -53,7 +53,7 @@ inline void StoreSums(const Vec<float> (&sum)[R][W], const Target& t, float* y,
   for (int j = 0; j < W; ++j) {
     const Vec<float> bias = Load(t.bias + j * kLane);
     const int lanes = j == W - 1 ? t.lanes : kLane;
-#pragma GCC unroll 8
+#pragma GCC unroll 12
     for (int r = 0; r < R; ++r) {
       const int64_t at = j * t.block_step + r * kLane;
       Vec<float> v = sum[r][j] + bias;
@@ -65,6 +65,20 @@ inline void StoreSums(const Vec<float> (&sum)[R][W], const Target& t, float* y,
   }
 }
 
+template <int R, int W>
+inline void StoreGroup(const Vec<float> (&sum)[R][W], const Target& t, float* y,
+                       const float* residual) {
+  if (t.follow) return StoreSums<R, W>(sum, t, y, residual);
+#pragma GCC unroll 3
+  for (int j = 0; j < W; ++j) {
+#pragma GCC unroll 12
+    for (int r = 0; r < R; ++r) {
+      float* to = y + j * t.block_step + r * kLane;
+      Store(to, t.add ? Load(to) + sum[r][j] : sum[r][j]);
+    }
+  }
+}
+
 // `groups` times R pixels by W blocks of output channels; blocks of input
 // channels are `step` apart, weights [channel][8*W].
 template <int R, int W>
@@ -72,8 +86,6 @@ void MultiplyGroups(int64_t groups, const float* x, int64_t step, const float* u
                     const Target& t) {
   float* y = t.y;
   const float* residual = t.residual;
-  const int64_t block_step = t.block_step;
-  const bool add = t.add, follow = t.follow;
   for (int64_t g = 0; g < groups; ++g, x += R * kLane, y += R * kLane) {
     Vec<float> sum[R][W] = {};
     const float* from = x;
@@ -96,25 +108,50 @@ void MultiplyGroups(int64_t groups, const float* x, int64_t step, const float* u
       from += step;
       weight += kLane * kLane * W;
     }
-    if (follow) {
-      StoreSums<R, W>(sum, t, y, residual);
-      if (residual != nullptr) residual += R * kLane;
-      continue;
-    }
-#pragma GCC unroll 3
-    for (int j = 0; j < W; ++j) {
+    StoreGroup<R, W>(sum, t, y, residual);
+    if (residual != nullptr) residual += R * kLane;
+  }
+}
+
+// The same for two blocks of output channels, in AVX-512: sums in the same order.
+template <int R>
+[[gnu::target("avx512f")]] void MultiplyGroupsWide(int64_t groups, const float* x, int64_t step,
+                                                   const float* u, int64_t blocks,
+                                                   const Target& t) {
+  float* y = t.y;
+  const float* residual = t.residual;
+  for (int64_t g = 0; g < groups; ++g, x += R * kLane, y += R * kLane) {
+    __m512 sum[R] = {};
+    const float* from = x;
+    const float* weight = u;
+    for (int64_t b = 0; b < blocks; ++b) {
+      // The next pixels of this block.
+      for (int i = 0; i < R * kLane; i += 16) _mm_prefetch(from + R * kLane + i, _MM_HINT_T0);
 #pragma GCC unroll 8
-      for (int r = 0; r < R; ++r) {
-        float* to = y + j * block_step + r * kLane;
-        Store(to, add ? Load(to) + sum[r][j] : sum[r][j]);
+      for (int c = 0; c < kLane; ++c) {
+        const __m512 weights = _mm512_loadu_ps(weight + c * 2 * kLane);
+#pragma GCC unroll 12
+        for (int r = 0; r < R; ++r) {
+          sum[r] = _mm512_fmadd_ps(_mm512_set1_ps(from[r * kLane + c]), weights, sum[r]);
+        }
       }
+      from += step;
+      weight += kLane * kLane * 2;
     }
+    Vec<float> halves[R][2];
+#pragma GCC unroll 12
+    for (int r = 0; r < R; ++r) {
+      halves[r][0] = _mm512_castps512_ps256(sum[r]);
+      halves[r][1] = _mm256_castpd_ps(_mm512_extractf64x4_pd(_mm512_castps_pd(sum[r]), 1));
+    }
+    StoreGroup<R, 2>(halves, t, y, residual);
+    if (residual != nullptr) residual += R * kLane;
   }
 }
 
 using GroupsFunction = void (*)(int64_t, const float*, int64_t, const float*, int64_t,
                                 const Target&);
-using ByRows = std::array<GroupsFunction, 9>;
+using ByRows = std::array<GroupsFunction, 13>;
 
 template <int W, int... R>
 constexpr ByRows MakeByRows(std::integer_sequence<int, R...>) {
@@ -123,12 +160,18 @@ constexpr ByRows MakeByRows(std::integer_sequence<int, R...>) {
 template <int W>
 constexpr ByRows kByRows = MakeByRows<W>(std::make_integer_sequence<int, kMaxRows[W]>());
 constexpr ByRows kGroups[kMaxWidth + 1] = {{}, kByRows<1>, kByRows<2>, kByRows<3>};
+template <int... R>
+constexpr ByRows MakeWideByRows(std::integer_sequence<int, R...>) {
+  return {nullptr, MultiplyGroupsWide<R + 1>...};
+}
+constexpr int kMaxWideRows = 12;
+constexpr ByRows kWideGroups = MakeWideByRows(std::make_integer_sequence<int, kMaxWideRows>());
 
 class Pointwise {
  public:
   // W is [out][in]; `turned` where it is [in][out].
   Pointwise(int64_t batch, int64_t pixels, int64_t in, int64_t out, bool turned,
-            const Bounds& bounds)
+            const Bounds& bounds, bool wide)
       : pixels_(pixels),
         in_(in),
         out_(out),
@@ -136,6 +179,7 @@ class Pointwise {
         out_blocks_(CeilDiv(out, kLane)),
         tiles_(std::max<int64_t>(out_blocks_ / 2, 1)),
         turned_(turned),
+        wide_(wide),
         bounds_(bounds),
         chunks_(batch, pixels),
         threads_(batch * pixels * in * out < kSmallWork ? 1 : Threads()),
@@ -228,7 +272,9 @@ class Pointwise {
     const int width = Width(tile);
     const int64_t plane = pixels_ * kLane, last_block = 2 * tile + width - 1;
     // Groups of nearly equal size.
-    const int64_t groups = CeilDiv(chunk.pixels, kMaxRows[width]);
+    const bool wide = wide_ && width == 2;
+    const ByRows& multiply = wide ? kWideGroups : kGroups[width];
+    const int64_t groups = CeilDiv(chunk.pixels, wide ? kMaxWideRows : kMaxRows[width]);
     const int64_t rows = chunk.pixels / groups, longer = chunk.pixels % groups;
     float bias[kMaxWidth * kLane] = {};
     if (a.bias != nullptr) {
@@ -246,17 +292,18 @@ class Pointwise {
       t.residual = a.residual == nullptr ? nullptr : a.residual + at;
       if (longer > 0) {
         const int64_t size = longer * (rows + 1) * kLane;
-        kGroups[width][rows + 1](longer, x, plane, u, blocks, t);
+        multiply[rows + 1](longer, x, plane, u, blocks, t);
         x += size;
         t.y += size;
         if (t.residual != nullptr) t.residual += size;
       }
-      kGroups[width][rows](groups - longer, x, plane, u, blocks, t);
+      multiply[rows](groups - longer, x, plane, u, blocks, t);
     }
   }
 
   int64_t pixels_, in_, out_, in_blocks_, out_blocks_, tiles_;
   bool turned_;
+  bool wide_;  // products in AVX-512
   Bounds bounds_;
   PixelChunks chunks_;
   int64_t threads_;
@@ -283,15 +330,16 @@ Prepared<ConvArguments> Prepare(std::shared_ptr<Pointwise> conv, const float* co
 }  // namespace
 
 Prepared<ConvArguments> PointwiseConv(const ConvGeometry& g, const Bounds& bounds,
-                                      const float* constant) {
+                                      const float* constant, const CpuFeatures& cpu) {
   return Prepare(std::make_shared<Pointwise>(g.batch, g.window.in_elements(), g.in_channels,
-                                             g.out_channels, false, bounds),
+                                             g.out_channels, false, bounds, cpu.avx512f),
                  constant);
 }
 
-Prepared<ConvArguments> PointwiseInputGrad(const ConvGeometry& g, const float* constant) {
+Prepared<ConvArguments> PointwiseInputGrad(const ConvGeometry& g, const float* constant,
+                                           const CpuFeatures& cpu) {
   return Prepare(std::make_shared<Pointwise>(g.batch, g.window.in_elements(), g.out_channels,
-                                             g.in_channels, true, Bounds{}),
+                                             g.in_channels, true, Bounds{}, cpu.avx512f),
                  constant);
 }
 

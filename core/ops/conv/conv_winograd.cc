@@ -63,12 +63,13 @@ class WinogradConv {
     void* workspace;
   };
 
-  WinogradConv(const Problem& p, const WinogradEpilogue& epilogue)
+  WinogradConv(const Problem& p, const WinogradEpilogue& epilogue, const CpuFeatures& cpu)
       : p_(p),
         epilogue_(epilogue),
         rows_(CeilDiv(p.out_h, kTile)),
         columns_(CeilDiv(p.out_w, kTile)),
-        blocks_(p.batch * rows_ * columns_),
+        wide_(cpu.avx512f),
+        blocks_(p.batch * rows_ * columns_, BlockRows()),
         k_blocks_(CeilDiv(p.out_channels, kColumns)),
         u_position_(p.in_channels * kColumns + kGap),
         u_block_(kPositions * u_position_) {
@@ -91,7 +92,7 @@ class WinogradConv {
 
   size_t PlanWorkspace() {
     const int64_t group_blocks = CeilDiv(blocks_.count(), groups_);
-    const int64_t group_size = kPositions * group_blocks * (kRows * p_.in_channels + kGap);
+    const int64_t group_size = kPositions * group_blocks * (BlockRows() * p_.in_channels + kGap);
     const bool own_weights = constant_ == nullptr;
     WorkspacePlan plan, part;
     if (many_tiles_) {
@@ -101,7 +102,7 @@ class WinogradConv {
       shared_at_ = plan.Add(BlockOffset(blocks_.count()) * sizeof(float));
       if (own_weights) operand_at_ = part.Add(u_block_ * sizeof(float));
     }
-    product_at_ = part.Add(group_blocks * kRows * kProductRow * sizeof(float));
+    product_at_ = part.Add(group_blocks * BlockRows() * kProductRow * sizeof(float));
     part_bytes_ = part.bytes();
     parts_at_ = plan.Add(part_bytes_ * parts_);
     return plan.bytes();
@@ -110,6 +111,8 @@ class WinogradConv {
   void Run(const Arguments& a) const { return many_tiles_ ? RunManyTiles(a) : RunFewTiles(a); }
 
  private:
+  // At most.
+  int64_t BlockRows() const { return wide_ ? kWideRows : kRows; }
   int64_t FirstBlock(int64_t group) const { return blocks_.count() * group / groups_; }
   // Of a block of tiles in the transformed input: [block][position][C/8][tile][8].
   int64_t BlockOffset(int64_t block) const {
@@ -223,7 +226,7 @@ class WinogradConv {
     for (int position = 0; position < kPositions; ++position) {
       for (int64_t b = begin; b < end; ++b) {
         const float* block = v + BlockOffset(b) - BlockOffset(begin);
-        MultiplyChannels(blocks_.rows(b), block + position * PositionStride(b),
+        MultiplyChannels(wide_, blocks_.rows(b), block + position * PositionStride(b),
                          u + position * u_position_, p_.in_channels / kLane,
                          product + (blocks_.first(b) - first) * kProductRow + position * kColumns);
       }
@@ -279,6 +282,7 @@ class WinogradConv {
   Problem p_;
   WinogradEpilogue epilogue_;
   int64_t rows_, columns_;  // tiles of an image
+  bool wide_;               // products in AVX-512
   RowBlocks blocks_;        // of tiles
   int64_t k_blocks_, u_position_, u_block_;
   int64_t parts_ = 1, groups_ = 1;  // groups of blocks of tiles
@@ -289,8 +293,8 @@ class WinogradConv {
 
 // From activations in input 0 and weights in input 1 to output 0.
 Kernel MakeKernel(const KernelRequest& r, const Problem& p, const WinogradEpilogue& epilogue,
-                  bool with_bias) {
-  auto conv = std::make_shared<WinogradConv>(p, epilogue);
+                  bool with_bias, const CpuFeatures& cpu) {
+  auto conv = std::make_shared<WinogradConv>(p, epilogue, cpu);
   const Tensor* w = r.inputs[1].constant;
   if (w != nullptr && conv->weights_bytes() < kMaxConstantBytes) {
     auto u = std::make_shared<Tensor>(
@@ -364,14 +368,15 @@ bool WinogradPays(const ConvGeometry& g, ConvPass pass) {
   return winograd::CostOf(g) < margin * 9.0 * g.batch * g.window.out_elements();
 }
 
-absl::StatusOr<Kernel> AnyWinogradConv(const KernelRequest& r, const WinogradEpilogue& epilogue) {
+absl::StatusOr<Kernel> AnyWinogradConv(const KernelRequest& r, const WinogradEpilogue& epilogue,
+                                       const CpuFeatures& cpu) {
   ONWARD_RETURN_IF_ERROR(CheckWinogradRequest(r));
   ONWARD_ASSIGN_OR_RETURN(const ConvGeometry g, CheckedConv(r, 0, 1));
   ONWARD_RETURN_IF_ERROR(CheckOutputShape(r, 0, g.y()));
   if (!WinogradServes(g)) return NotServed(r);
   const int residual = epilogue.residual_input;
   if (residual >= 0 && (!r.HasInput(residual) || r.in(residual) != g.y())) return NotServed(r);
-  Kernel kernel = MakeKernel(r, Problem::Forward(g), epilogue, r.HasInput(2));
+  Kernel kernel = MakeKernel(r, Problem::Forward(g), epilogue, r.HasInput(2), cpu);
   kernel.input_layouts = {LayoutOf(BlockedDesc(g.x(), kLane))};
   const Layout y = LayoutOf(BlockedDesc(g.y(), kLane));
   if (residual >= 0) {
@@ -383,12 +388,12 @@ absl::StatusOr<Kernel> AnyWinogradConv(const KernelRequest& r, const WinogradEpi
   return kernel;
 }
 
-absl::StatusOr<Kernel> AnyWinogradConvInputGrad(const KernelRequest& r) {
+absl::StatusOr<Kernel> AnyWinogradConvInputGrad(const KernelRequest& r, const CpuFeatures& cpu) {
   ONWARD_RETURN_IF_ERROR(CheckWinogradRequest(r));
   ONWARD_ASSIGN_OR_RETURN(const ConvGeometry g, CheckedConvGrad(r, 2, 1));
   ONWARD_RETURN_IF_ERROR(CheckOutputShape(r, 0, g.x()));
   if (!WinogradServes(g)) return NotServed(r);
-  Kernel kernel = MakeKernel(r, Problem::InputGrad(g), {}, /*with_bias=*/false);
+  Kernel kernel = MakeKernel(r, Problem::InputGrad(g), {}, /*with_bias=*/false, cpu);
   // X serves for its shape alone: whatever layout it has is fine.
   kernel.input_layouts = {LayoutOf(BlockedDesc(g.y(), kLane)), nullptr, r.inputs[2].layout};
   kernel.output_layouts = {LayoutOf(BlockedDesc(g.x(), kLane))};

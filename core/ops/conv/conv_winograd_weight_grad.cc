@@ -37,8 +37,9 @@ constexpr int64_t kMaxSharedBytes = 10 << 20;
 
 class WeightGrad {
  public:
-  explicit WeightGrad(const ConvGeometry& g)
+  WeightGrad(const ConvGeometry& g, const CpuFeatures& cpu)
       : g_(g),
+        wide_(cpu.avx512f),
         rows_(CeilDiv(g.window.out[0], kTile)),
         columns_(CeilDiv(g.window.out[1], kTile)),
         tiles_(g.batch * rows_ * columns_),
@@ -151,7 +152,7 @@ class WeightGrad {
   void Multiply(const Operands& o, int64_t tiles, int64_t group, int64_t k_begin, int64_t k_end,
                 float* m, int64_t m_block) const {
     const int64_t width = Width(group);
-    const RowBlocks blocks(width);
+    const RowBlocks blocks(width, wide_ ? kWideRows : kRows);
     for (int position = 0; position < kPositions; ++position) {
       const float* v = o.v + VGroup(group) + position * VPosition(group);
       for (int64_t k = k_begin; k < k_end; ++k) {
@@ -159,7 +160,7 @@ class WeightGrad {
         float* out = m + (k - k_begin) * m_block + position * kColumns;
         for (int64_t b = 0; b < blocks.count(); ++b) {
           const int64_t first = blocks.first(b);
-          MultiplyTiles<kAdd>(blocks.rows(b), v + first, width, z, tiles,
+          MultiplyTiles<kAdd>(wide_, blocks.rows(b), v + first, width, z, tiles,
                               out + first * kProductRow);
         }
       }
@@ -274,6 +275,7 @@ class WeightGrad {
   }
 
   ConvGeometry g_;
+  bool wide_;                       // products in AVX-512
   int64_t rows_, columns_, tiles_;  // tiles of an image, and in all
   int64_t c_, k_, groups_, k_blocks_;
   int64_t parts_ = 1, chunk_ = 1;
@@ -287,7 +289,7 @@ class WeightGrad {
 }  // namespace
 }  // namespace winograd
 
-absl::StatusOr<Kernel> AnyWinogradConvWeightGrad(const KernelRequest& r) {
+absl::StatusOr<Kernel> AnyWinogradConvWeightGrad(const KernelRequest& r, const CpuFeatures& cpu) {
   ONWARD_RETURN_IF_ERROR(CheckWinogradRequest(r));
   ONWARD_ASSIGN_OR_RETURN(const ConvGeometry g, CheckedConvGrad(r, 1, 2));
   ONWARD_RETURN_IF_ERROR(CheckOutputShape(r, 0, g.w()));
@@ -295,7 +297,7 @@ absl::StatusOr<Kernel> AnyWinogradConvWeightGrad(const KernelRequest& r) {
   if (!WinogradServes(g) || !r.HasOutput(0)) {
     return NodeUnimplemented(r.node, "not a weight gradient that Winograd's algorithm gives");
   }
-  const auto grad = std::make_shared<const winograd::WeightGrad>(g);
+  const auto grad = std::make_shared<const winograd::WeightGrad>(g, cpu);
   Kernel kernel;
   kernel.infallible = true;
   kernel.workspace_bytes = grad->workspace_bytes();

@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "core/base/cpu_features.h"
 #include "core/device/kernel.h"
 #include "core/device/plan/window.h"
 
@@ -43,11 +44,15 @@ absl::StatusOr<Kernel> MakeWinogradConvInputGrad(const KernelRequest& request);
 absl::StatusOr<Kernel> MakeWinogradConvWeightGrad(const KernelRequest& request);
 
 // The same wherever WinogradServes, whether it pays or not. The first serves
-// fused nodes too: X, W, optional B, then what the epilogue names.
+// fused nodes too: X, W, optional B, then what the epilogue names. What `cpu` has changes the
+// speed, not the results.
 absl::StatusOr<Kernel> AnyWinogradConv(const KernelRequest& request,
-                                       const WinogradEpilogue& epilogue);
-absl::StatusOr<Kernel> AnyWinogradConvInputGrad(const KernelRequest& request);
-absl::StatusOr<Kernel> AnyWinogradConvWeightGrad(const KernelRequest& request);
+                                       const WinogradEpilogue& epilogue,
+                                       const CpuFeatures& cpu = ThisCpu());
+absl::StatusOr<Kernel> AnyWinogradConvInputGrad(const KernelRequest& request,
+                                                const CpuFeatures& cpu = ThisCpu());
+absl::StatusOr<Kernel> AnyWinogradConvWeightGrad(const KernelRequest& request,
+                                                 const CpuFeatures& cpu = ThisCpu());
 
 }  // namespace onward
 

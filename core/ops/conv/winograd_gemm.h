@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The products of Winograd's convolutions: small matrices of at most 6 rows by
-// 16 columns, held in registers while the sum runs over packed operands.
+// The products of Winograd's convolutions: small matrices of at most 6 rows (12 where the CPU
+// has AVX-512) by 16 columns, held in registers while the sum runs over packed operands. Each
+// result is summed in the same order either way.
 #ifndef ONWARD_CORE_OPS_CONV_WINOGRAD_GEMM_H_
 #define ONWARD_CORE_OPS_CONV_WINOGRAD_GEMM_H_
 
@@ -10,12 +11,15 @@
 
 #include "core/ops/conv/winograd_transform.h"
 #include "core/ops/cpu/vec.h"
+#include "core/ops/cpu/with_rows.h"
 
 namespace onward::winograd {
 
 inline constexpr int kColumns = 16;
 // Rows of a product lie this far apart: [row][position][16].
 inline constexpr int64_t kProductRow = kPositions * kColumns;
+// Rows that are multiplied together.
+inline constexpr int kRows = 6, kWideRows = 12;
 
 template <int R>
 inline void AddOuter(const float* v, int64_t v_step, Vec<float> u0, Vec<float> u1,
@@ -47,14 +51,32 @@ inline void MultiplyChannels(const float* v, const float* u, int64_t blocks, flo
   }
 }
 
-inline void MultiplyChannels(int rows, const float* v, const float* u, int64_t blocks, float* m) {
-  switch (rows) {
-    case 1: return MultiplyChannels<1>(v, u, blocks, m);
-    case 2: return MultiplyChannels<2>(v, u, blocks, m);
-    case 3: return MultiplyChannels<3>(v, u, blocks, m);
-    case 4: return MultiplyChannels<4>(v, u, blocks, m);
-    case 5: return MultiplyChannels<5>(v, u, blocks, m);
-    default: return MultiplyChannels<6>(v, u, blocks, m);
+template <int R>
+[[gnu::target("avx512f")]] void MultiplyChannelsWide(const float* v, const float* u, int64_t blocks,
+                                                     float* m) {
+  __m512 sum[R] = {};
+  for (int64_t b = 0; b < blocks; ++b) {
+#pragma GCC unroll 4
+    for (int c = 0; c < kLane; ++c) {
+      const __m512 weights = _mm512_loadu_ps(u + c * kColumns);
+#pragma GCC unroll 12
+      for (int r = 0; r < R; ++r) {
+        sum[r] = _mm512_fmadd_ps(_mm512_set1_ps(v[r * kLane + c]), weights, sum[r]);
+      }
+    }
+    v += R * kLane;
+    u += kLane * kColumns;
+  }
+#pragma GCC unroll 12
+  for (int r = 0; r < R; ++r) _mm512_storeu_ps(m + r * kProductRow, sum[r]);
+}
+
+inline void MultiplyChannels(bool wide, int rows, const float* v, const float* u, int64_t blocks,
+                             float* m) {
+  if (wide) {
+    WithRows<kWideRows>(rows, [&](auto r) { MultiplyChannelsWide<r>(v, u, blocks, m); });
+  } else {
+    WithRows<kRows>(rows, [&](auto r) { MultiplyChannels<r>(v, u, blocks, m); });
   }
 }
 
@@ -80,16 +102,35 @@ inline void MultiplyTiles(const float* v, int64_t v_row, const float* z, int64_t
   }
 }
 
+template <int R, bool kAdd>
+[[gnu::target("avx512f")]] void MultiplyTilesWide(const float* v, int64_t v_row, const float* z,
+                                                  int64_t tiles, float* m) {
+  __m512 sum[R] = {};
+  if (kAdd) {
+    for (int r = 0; r < R; ++r) _mm_prefetch(m + r * kProductRow, _MM_HINT_T0);
+  }
+#pragma GCC unroll 4
+  for (int64_t t = 0; t < tiles; ++t) {
+    const __m512 gradients = _mm512_loadu_ps(z);
+#pragma GCC unroll 12
+    for (int r = 0; r < R; ++r) sum[r] = _mm512_fmadd_ps(_mm512_set1_ps(v[r]), gradients, sum[r]);
+    v += v_row;
+    z += kColumns;
+  }
+#pragma GCC unroll 12
+  for (int r = 0; r < R; ++r) {
+    float* row = m + r * kProductRow;
+    _mm512_storeu_ps(row, kAdd ? _mm512_loadu_ps(row) + sum[r] : sum[r]);
+  }
+}
+
 template <bool kAdd>
-inline void MultiplyTiles(int rows, const float* v, int64_t v_row, const float* z, int64_t tiles,
-                          float* m) {
-  switch (rows) {
-    case 1: return MultiplyTiles<1, kAdd>(v, v_row, z, tiles, m);
-    case 2: return MultiplyTiles<2, kAdd>(v, v_row, z, tiles, m);
-    case 3: return MultiplyTiles<3, kAdd>(v, v_row, z, tiles, m);
-    case 4: return MultiplyTiles<4, kAdd>(v, v_row, z, tiles, m);
-    case 5: return MultiplyTiles<5, kAdd>(v, v_row, z, tiles, m);
-    default: return MultiplyTiles<6, kAdd>(v, v_row, z, tiles, m);
+inline void MultiplyTiles(bool wide, int rows, const float* v, int64_t v_row, const float* z,
+                          int64_t tiles, float* m) {
+  if (wide) {
+    WithRows<kWideRows>(rows, [&](auto r) { MultiplyTilesWide<r, kAdd>(v, v_row, z, tiles, m); });
+  } else {
+    WithRows<kRows>(rows, [&](auto r) { MultiplyTiles<r, kAdd>(v, v_row, z, tiles, m); });
   }
 }
 

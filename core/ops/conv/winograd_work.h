@@ -12,8 +12,6 @@ namespace onward::winograd {
 
 // Work of fewer multiplications stays on one thread.
 inline constexpr int64_t kSmallWork = 1 << 20;
-// Rows of a matrix that are multiplied together.
-inline constexpr int kRows = 6;
 // Buffers leave this many floats after each of the 36 positions, so that these
 // do not meet in the same set of a cache.
 inline constexpr int64_t kGap = 16;
@@ -37,10 +35,10 @@ struct TileCursor {
   }
 };
 
-// `n` rows in ceil(n / 6) blocks of nearly equal size.
+// `n` rows in as few blocks of at most `most` as there can be, of nearly equal size.
 class RowBlocks {
  public:
-  explicit RowBlocks(int64_t n) : n_(n), count_((n + kRows - 1) / kRows) {}
+  RowBlocks(int64_t n, int64_t most) : n_(n), count_(CeilDiv(n, most)) {}
   int64_t count() const { return count_; }
   int64_t first(int64_t block) const { return n_ * block / count_; }
   int rows(int64_t block) const { return static_cast<int>(first(block + 1) - first(block)); }

@@ -8,12 +8,12 @@
 #include <immintrin.h>
 
 #include <algorithm>
-#include <type_traits>
 
 #include "core/base/division.h"
 #include "core/base/parallel.h"
 #include "core/ops/cpu/adapt.h"
 #include "core/ops/cpu/vec.h"
+#include "core/ops/cpu/with_rows.h"
 
 namespace onward {
 namespace {
@@ -197,21 +197,8 @@ template <int R, int kBlocks, bool kPacked>
   }
 }
 
-// Calls `multiply` with the number of rows as a type.
-template <typename Multiply>
-void WithRows(int rows, const Multiply& multiply) {
-  switch (rows) {
-    case 1: return multiply(std::integral_constant<int, 1>());
-    case 2: return multiply(std::integral_constant<int, 2>());
-    case 3: return multiply(std::integral_constant<int, 3>());
-    case 4: return multiply(std::integral_constant<int, 4>());
-    case 5: return multiply(std::integral_constant<int, 5>());
-    default: return multiply(std::integral_constant<int, 6>());
-  }
-}
-
 void MultiplyRows(int rows, const Rows& a, const float* b, int64_t depth, const Target& t) {
-  WithRows(rows, [&](auto r) {
+  WithRows<kRows>(rows, [&](auto r) {
     if (a.packed) return MultiplyBlock<r, true>(a, b, depth, t);
     MultiplyBlock<r, false>(a, b, depth, t);
   });
@@ -219,7 +206,7 @@ void MultiplyRows(int rows, const Rows& a, const float* b, int64_t depth, const 
 
 void MultiplyWideRows(int rows, int blocks, const Rows& a, int64_t next, const float* b,
                       int64_t other, int64_t depth, const Target& t) {
-  WithRows(rows, [&](auto r) {
+  WithRows<kRows>(rows, [&](auto r) {
     if (blocks == 1) {
       if (a.packed) return MultiplyWide<r, 1, true>(a, next, b, other, depth, t);
       return MultiplyWide<r, 1, false>(a, next, b, other, depth, t);

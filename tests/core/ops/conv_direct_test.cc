@@ -10,8 +10,7 @@
 #include "core/base/parallel.h"
 #include "tests/support/conv_case.h"
 
-namespace onward {
-namespace {
+namespace onward::conv_direct_test {
 
 ConvCase Pointwise(int64_t n, int64_t c, int64_t k, int64_t h, int64_t w) {
   return {n, c, k, h, w};
@@ -54,6 +53,15 @@ std::vector<ConvCase> Cases() {
   return cases;
 }
 
+constexpr CpuFeatures kNarrow = {.avx2 = true, .fma = true};
+
+KernelFactory Forward(CpuFeatures cpu = ThisCpu()) {
+  return [=](const KernelRequest& r) { return AnyDirectConv(r, cpu); };
+}
+KernelFactory InputGrad(CpuFeatures cpu = ThisCpu()) {
+  return [=](const KernelRequest& r) { return AnyDirectConvInputGrad(r, cpu); };
+}
+
 class DirectConvTest : public ConvKernelTest {
  protected:
   DirectConvTest() : ConvKernelTest(2e-6) {}
@@ -64,11 +72,24 @@ class DirectConvTest : public ConvKernelTest {
 
   void ExpectConv(const std::vector<Input>& inputs, const std::vector<double>& expected,
                   int constant = -1) {
-    ExpectActivation(AnyDirectConv, inputs, GetParam().y_shape(), expected, constant);
+    ExpectActivation(Forward(), inputs, GetParam().y_shape(), expected, constant);
   }
 };
 
 TEST_P(DirectConvTest, Conv) { ExpectConv({X(), W()}, Expected(false)); }
+
+TEST_P(DirectConvTest, IsTheSameWithoutWideRegisters) {
+  if (!ThisCpu().avx512f) GTEST_SKIP() << "this CPU has no AVX-512";
+  const ConvCase& p = GetParam();
+  node_.attributes["activation"] = "Relu";
+  const std::vector<Input> inputs = {X(), W(), Bias(), Dy()};
+  const std::vector<Tensor> y = Run(Forward(), inputs, {p.y_shape()}, true);
+  const std::vector<Tensor> dx = Run(InputGrad(), {Dy(), W(), X()}, {p.x_shape()}, true);
+  ASSERT_EQ(y.size(), 1);
+  ASSERT_EQ(dx.size(), 1);
+  EXPECT_TRUE(Identical(Run(Forward(kNarrow), inputs, {p.y_shape()}, true)[0], y[0]));
+  EXPECT_TRUE(Identical(Run(InputGrad(kNarrow), {Dy(), W(), X()}, {p.x_shape()}, true)[0], dx[0]));
+}
 
 TEST_P(DirectConvTest, ConvWithBias) { ExpectConv({X(), W(), Bias()}, Expected(true)); }
 
@@ -94,8 +115,7 @@ TEST_P(DirectConvTest, ConvWithBiasAndClip) {
 TEST_P(DirectConvTest, ConvInputGrad) {
   const std::vector<double> expected = ExpectedInputGrad();
   for (const int constant : {-1, 1}) {
-    ExpectActivation(AnyDirectConvInputGrad, {Dy(), W(), X()}, GetParam().x_shape(), expected,
-                     constant);
+    ExpectActivation(InputGrad(), {Dy(), W(), X()}, GetParam().x_shape(), expected, constant);
   }
 }
 
@@ -123,13 +143,12 @@ TEST_P(DirectConvTest, ResultsDoNotDependOnThreads) {
   const ConvCase& p = GetParam();
   const int threads = Threads();
   SetThreads(1);
-  const std::vector<Tensor> y = Run(AnyDirectConv, {X(), W()}, {p.y_shape()}, true);
-  const std::vector<Tensor> dx = Run(AnyDirectConvInputGrad, {Dy(), W(), X()}, {p.x_shape()}, true);
+  const std::vector<Tensor> y = Run(Forward(), {X(), W()}, {p.y_shape()}, true);
+  const std::vector<Tensor> dx = Run(InputGrad(), {Dy(), W(), X()}, {p.x_shape()}, true);
   for (const int team : {2, 5}) {
     SetThreads(team);
-    EXPECT_TRUE(Identical(Run(AnyDirectConv, {X(), W()}, {p.y_shape()}, true)[0], y[0]));
-    EXPECT_TRUE(
-        Identical(Run(AnyDirectConvInputGrad, {Dy(), W(), X()}, {p.x_shape()}, true)[0], dx[0]));
+    EXPECT_TRUE(Identical(Run(Forward(), {X(), W()}, {p.y_shape()}, true)[0], y[0]));
+    EXPECT_TRUE(Identical(Run(InputGrad(), {Dy(), W(), X()}, {p.x_shape()}, true)[0], dx[0]));
   }
   SetThreads(threads);
 }
@@ -148,8 +167,10 @@ TEST(DirectServes, WholeShapesOnly) {
   // Images of few channels stay plain.
   EXPECT_FALSE(DirectPays(Pointwise(1, 3, 16, 32, 32).geometry(), ConvPass::kForward, false));
   EXPECT_TRUE(DirectPays(Pointwise(1, 24, 144, 32, 32).geometry(), ConvPass::kForward, false));
-  EXPECT_FALSE(DirectPays(Pointwise(1, 24, 144, 32, 32).geometry(), ConvPass::kForward, true));
+  EXPECT_FALSE(
+      DirectPays(Pointwise(1, 24, 144, 32, 32).geometry(), ConvPass::kForward, true, kNarrow));
+  EXPECT_TRUE(DirectPays(Pointwise(1, 24, 144, 32, 32).geometry(), ConvPass::kForward, true,
+                         {.avx2 = true, .fma = true, .avx512f = true}));
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::conv_direct_test

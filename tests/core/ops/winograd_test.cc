@@ -10,8 +10,7 @@
 #include "core/base/parallel.h"
 #include "tests/support/conv_case.h"
 
-namespace onward {
-namespace {
+namespace onward::winograd_test {
 
 constexpr double kTolerance = 1e-5;
 
@@ -59,8 +58,16 @@ class WinogradTest : public ConvKernelTest {
   }
 };
 
-KernelFactory Anywhere(const WinogradEpilogue& epilogue = {}) {
-  return [epilogue](const KernelRequest& r) { return AnyWinogradConv(r, epilogue); };
+constexpr CpuFeatures kNarrow = {.avx2 = true, .fma = true};
+
+KernelFactory Anywhere(const WinogradEpilogue& epilogue = {}, CpuFeatures cpu = ThisCpu()) {
+  return [=](const KernelRequest& r) { return AnyWinogradConv(r, epilogue, cpu); };
+}
+KernelFactory InputGrad(CpuFeatures cpu = ThisCpu()) {
+  return [=](const KernelRequest& r) { return AnyWinogradConvInputGrad(r, cpu); };
+}
+KernelFactory WeightGrad(CpuFeatures cpu = ThisCpu()) {
+  return [=](const KernelRequest& r) { return AnyWinogradConvWeightGrad(r, cpu); };
 }
 
 TEST_P(WinogradTest, Conv) {
@@ -91,23 +98,36 @@ TEST_P(WinogradTest, ConvWithEpilogue) {
 TEST_P(WinogradTest, ConvInputGrad) {
   const std::vector<Input> inputs = {Dy(), W(), X()};
   const Shape x = GetParam().x_shape();
-  const std::vector<Tensor> dx = Run(AnyWinogradConvInputGrad, inputs, {x}, true);
-  const std::vector<Tensor> constant = Run(AnyWinogradConvInputGrad, inputs, {x}, true, 1);
+  const std::vector<Tensor> dx = Run(InputGrad(), inputs, {x}, true);
+  const std::vector<Tensor> constant = Run(InputGrad(), inputs, {x}, true, 1);
   ASSERT_EQ(dx.size(), 1);
   ASSERT_EQ(constant.size(), 1);
   EXPECT_TRUE(Identical(dx[0], constant[0]));
-  ExpectActivation(AnyWinogradConvInputGrad, inputs, x, ExpectedInputGrad());
+  ExpectActivation(InputGrad(), inputs, x, ExpectedInputGrad());
 }
 
 TEST_P(WinogradTest, ConvWeightGrad) {
   const ConvCase& p = GetParam();
   std::vector<Shape> outputs = {p.w_shape()};
   if (p.bias) outputs.push_back({p.k});
-  const std::vector<Tensor> results =
-      Run(AnyWinogradConvWeightGrad, {Dy(), X(), W()}, outputs, false);
+  const std::vector<Tensor> results = Run(WeightGrad(), {Dy(), X(), W()}, outputs, false);
   ASSERT_EQ(results.size(), outputs.size());
   ExpectWeights(results[0], ExpectedWeightGrad());
   if (p.bias) ExpectWeights(results[1], ExpectedBiasGrad());
+}
+
+TEST_P(WinogradTest, IsTheSameWithoutWideRegisters) {
+  if (!ThisCpu().avx512f) GTEST_SKIP() << "this CPU has no AVX-512";
+  const ConvCase& p = GetParam();
+  const auto same = [&](const KernelFactory& wide, const KernelFactory& narrow,
+                        const std::vector<Input>& inputs, const Shape& output, bool blocked) {
+    const std::vector<Tensor> a = Run(wide, inputs, {output}, blocked);
+    const std::vector<Tensor> b = Run(narrow, inputs, {output}, blocked);
+    return a.size() == 1 && b.size() == 1 && Identical(a[0], b[0]);
+  };
+  EXPECT_TRUE(same(Anywhere(), Anywhere({}, kNarrow), ForwardInputs(), p.y_shape(), true));
+  EXPECT_TRUE(same(InputGrad(), InputGrad(kNarrow), {Dy(), W(), X()}, p.x_shape(), true));
+  EXPECT_TRUE(same(WeightGrad(), WeightGrad(kNarrow), {Dy(), X(), W()}, p.w_shape(), false));
 }
 
 // One thread sums over chunks of tiles; many threads share the channels and take
@@ -118,7 +138,7 @@ TEST_P(WinogradThreadsTest, ConvWeightGradIsSharedInTwoWays) {
   const ConvCase& p = GetParam();
   const auto run = [&](int team) {
     SetThreads(team);
-    return Run(AnyWinogradConvWeightGrad, {Dy(), X(), W()}, {p.w_shape(), {p.k}}, false);
+    return Run(WeightGrad(), {Dy(), X(), W()}, {p.w_shape(), {p.k}}, false);
   };
   const int threads = Threads();
   const std::vector<Tensor> one = run(1), many = run(8);
@@ -161,5 +181,4 @@ TEST(WinogradServes, WholeBlocksOfChannelsAndSmallPads) {
   EXPECT_FALSE(WinogradServes(strided));
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::winograd_test
