@@ -12,8 +12,7 @@
 
 #include "tests/support/paths.h"
 
-namespace onward {
-namespace {
+namespace onward::includes_test {
 
 struct Room {
   std::string folder;
@@ -126,5 +125,4 @@ INSTANTIATE_TEST_SUITE_P(Rooms, Architecture, testing::ValuesIn(Rooms()), [](con
   return std::regex_replace(info.param.folder, std::regex("/"), "_");
 });
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::includes_test

@@ -7,8 +7,7 @@
 
 #include "tests/support/graph_case.h"
 
-namespace onward {
-namespace {
+namespace onward::any_rank_test {
 
 constexpr char kProduct[] =
     R"(g (double[12] x, double[12] w, int64[K] s, int64[L] t) => (double y) {
@@ -57,5 +56,4 @@ TEST_P(AnyRankGradient, IsThatOfDifferences) { CheckGraphCase(GetParam()); }
 INSTANTIATE_TEST_SUITE_P(Autograd, AnyRankGradient, testing::ValuesIn(Cases()),
                          [](const auto& info) { return info.param.name; });
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::any_rank_test

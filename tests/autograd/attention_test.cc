@@ -8,8 +8,7 @@
 
 #include "tests/support/graph_case.h"
 
-namespace onward {
-namespace {
+namespace onward::attention_test {
 
 constexpr char kMasked[] = R"(<ir_version: 10, opset_import: ["" : 24]>
 g (double[1, 2, 3, 4] q, double[1, 2, 3, 4] k, double[1, 2, 3, 2] v, bool[3, 3] mask) => (double[1, 2, 3, 2] y) {
@@ -66,5 +65,4 @@ TEST_P(AttentionGradient, IsThatOfDifferences) { CheckGraphCase(GetParam()); }
 INSTANTIATE_TEST_SUITE_P(Autograd, AttentionGradient, testing::ValuesIn(Cases()),
                          [](const auto& info) { return info.param.name; });
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::attention_test

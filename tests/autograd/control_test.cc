@@ -7,8 +7,7 @@
 
 #include "tests/support/graph_case.h"
 
-namespace onward {
-namespace {
+namespace onward::control_test {
 
 Tensor Int(int64_t value) { return Tensor::Scalar<int64_t>(value); }
 Tensor Bool(bool value) { return Tensor::Scalar<bool>(value); }
@@ -472,5 +471,4 @@ TEST_P(ControlGradient, IsThatOfDifferences) { CheckGraphCase(GetParam()); }
 INSTANTIATE_TEST_SUITE_P(Autograd, ControlGradient, testing::ValuesIn(Cases()),
                          [](const auto& info) { return info.param.name; });
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::control_test

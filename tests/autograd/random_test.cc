@@ -10,8 +10,7 @@
 #include "tests/support/case_draws.h"
 #include "tests/support/graph_case.h"
 
-namespace onward {
-namespace {
+namespace onward::random_test {
 
 constexpr int kGraphs = 200;
 constexpr int kMaxDepth = 3;
@@ -137,5 +136,4 @@ TEST(RandomGraphs, HaveTheGradientsOfDifferences) {
   }
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::random_test

@@ -6,8 +6,7 @@
 
 #include "tests/support/graph_case.h"
 
-namespace onward {
-namespace {
+namespace onward::sequence_test {
 
 Tensor Int(int64_t value) { return Tensor::Scalar<int64_t>(value); }
 Tensor Bool(bool value) { return Tensor::Scalar<bool>(value); }
@@ -222,5 +221,4 @@ TEST_P(SequenceGradient, IsThatOfDifferences) { CheckGraphCase(GetParam()); }
 INSTANTIATE_TEST_SUITE_P(Autograd, SequenceGradient, testing::ValuesIn(Cases()),
                          [](const auto& info) { return info.param.name; });
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::sequence_test

@@ -7,8 +7,7 @@
 #include "tests/support/text_model.h"
 #include "training_info/author.h"
 
-namespace onward {
-namespace {
+namespace onward::training_test {
 
 using ::testing::Pointwise;
 using ::testing::SizeIs;
@@ -99,5 +98,4 @@ TEST(ControlFlow, WeightsInBranchesAreTrained) {
   }
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::training_test

@@ -12,8 +12,7 @@
 #include "tests/support/text_model.h"
 #include "training_info/adapters/files.h"
 
-namespace onward {
-namespace {
+namespace onward::adapters_test {
 
 using testing::AllOf;
 using testing::HasSubstr;
@@ -163,5 +162,4 @@ TEST_F(AdaptersOnTheCommandLine, TrainTakesThem) {
   EXPECT_EQ(Run("eval @r.onnx --data 'csv:@d.csv?label=label'").exit_code, 0);
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::adapters_test

@@ -6,8 +6,7 @@
 
 #include <sstream>
 
-namespace onward {
-namespace {
+namespace onward::args_test {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -263,5 +262,4 @@ TEST_F(RunProgramTest, NothingAskedIsTwo) {
   EXPECT_THAT(err_.str(), Not(IsEmpty()));
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::args_test

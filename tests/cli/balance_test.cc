@@ -14,8 +14,7 @@
 #include "trainer/run/judging.h"
 #include "training_info/author.h"
 
-namespace onward {
-namespace {
+namespace onward::balance_test {
 
 using ::testing::HasSubstr;
 
@@ -118,5 +117,4 @@ TEST_F(BalanceTest, Contradictions) {
   }
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::balance_test

@@ -17,8 +17,7 @@
 #include "tests/support/scratch.h"
 #include "tests/support/text_model.h"
 
-namespace onward {
-namespace {
+namespace onward::before_test {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -281,5 +280,4 @@ TEST_F(BeforeTheFirstStep, LabelsOfNoClass) {
   ExpectRefused("one.onnx", data, "--loss cross_entropy:ignore_index=-100");
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::before_test

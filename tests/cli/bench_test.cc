@@ -8,8 +8,7 @@
 #include "tests/support/scratch.h"
 #include "tests/support/text_model.h"
 
-namespace onward {
-namespace {
+namespace onward::bench_test {
 
 using testing::HasSubstr;
 
@@ -43,5 +42,4 @@ TEST_F(BenchSizes, AreAskedForAndChecked) {
   EXPECT_THAT(Run(" --size length=0").errors, HasSubstr("a whole number from 1"));
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::bench_test

@@ -9,8 +9,7 @@
 #include "tests/support/scratch.h"
 #include "tests/support/training_kit.h"
 
-namespace onward {
-namespace {
+namespace onward::check_test {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -85,5 +84,4 @@ TEST(Step, TakesInputsThatNothingReads) {
   EXPECT_EQ(r.exit_code, 0) << r.errors;
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::check_test

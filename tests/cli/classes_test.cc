@@ -13,8 +13,7 @@
 #include "tests/support/scratch.h"
 #include "tests/support/text_model.h"
 
-namespace onward {
-namespace {
+namespace onward::classes_test {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -185,5 +184,4 @@ TEST_F(ClassesTest, MetadataThatMakesNoSense) {
   }
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::classes_test

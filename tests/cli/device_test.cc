@@ -14,8 +14,7 @@
 #include "tests/support/scratch.h"
 #include "tests/support/text_model.h"
 
-namespace onward {
-namespace {
+namespace onward::device_test {
 
 using testing::HasSubstr;
 using testing::Not;
@@ -108,5 +107,4 @@ TEST(InspectDevice, SquareInputsStaySquare) {
               HasSubstr("devices of inference: 1 on cpu"));
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::device_test

@@ -12,8 +12,7 @@
 #include "tests/support/scratch.h"
 #include "tests/support/text_model.h"
 
-namespace onward {
-namespace {
+namespace onward::doctor_test {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -111,5 +110,4 @@ TEST_F(DoctorCommandTest, BadInputIsTwo) {
   EXPECT_EQ(Doctor("--loss nonsense").exit_code, 2);
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::doctor_test

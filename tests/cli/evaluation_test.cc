@@ -9,8 +9,7 @@
 #include "tests/cli/journey.h"
 #include "tests/support/text_model.h"
 
-namespace onward {
-namespace {
+namespace onward::evaluation_test {
 
 // Every example takes 1.6 MB on its way, 256 of them more than a user has for a batch of 4.
 constexpr char kWide[] =
@@ -32,5 +31,4 @@ TEST_F(Journey, EvaluationsTakeNoMoreThanTheBatch) {
   EXPECT_LT(std::stod(peak[1]), 250e6);
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::evaluation_test

@@ -17,8 +17,7 @@
 #include "tests/support/scratch.h"
 #include "tests/support/text_model.h"
 
-namespace onward {
-namespace {
+namespace onward::finite_test {
 
 class BadNumbers : public testing::Test {
  protected:
@@ -127,5 +126,4 @@ TEST_F(BadNumbers, OfAWildLearningRateEndTheRun) {
   }
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::finite_test

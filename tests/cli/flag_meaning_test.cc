@@ -11,8 +11,7 @@
 #include "tests/support/classified.h"
 #include "tests/support/text_model.h"
 
-namespace onward {
-namespace {
+namespace onward::flag_meaning_test {
 
 using testing::HasSubstr;
 
@@ -100,5 +99,4 @@ TEST_F(FlagsOfTrainable, AreAcceptedInOtherWords) {
   }
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::flag_meaning_test

@@ -23,8 +23,7 @@
 #include "tests/support/scratch.h"
 #include "tests/support/text_model.h"
 
-namespace onward {
-namespace {
+namespace onward::flags_test {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -164,5 +163,4 @@ TEST(AtLeastAndAtMost, SayWhatIsMissing) {
   }
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::flags_test

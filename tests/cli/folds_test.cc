@@ -12,8 +12,7 @@
 #include "core/onnx_io/model.h"
 #include "tests/cli/journey.h"
 
-namespace onward {
-namespace {
+namespace onward::folds_test {
 
 using ::testing::AllOf;
 using ::testing::ElementsAre;
@@ -158,5 +157,4 @@ TEST_F(FoldsTest, Contradictions) {
   EXPECT_EQ(Onward("train mlp" + Data() + " --folds 1").exit_code, 2);
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::folds_test

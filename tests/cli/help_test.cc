@@ -10,8 +10,7 @@
 #include "absl/strings/str_split.h"
 #include "tests/cli/journey.h"
 
-namespace onward {
-namespace {
+namespace onward::help_test {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -68,5 +67,4 @@ TEST_F(Help, ReadmesGradientIsOneOfTheDemosFile) {
                                   HasSubstr("its outputs are logits"), HasSubstr("fc1.weight")));
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::help_test

@@ -12,8 +12,7 @@
 #include "tests/support/scratch.h"
 #include "tests/support/text_model.h"
 
-namespace onward {
-namespace {
+namespace onward::inspect_test {
 
 using testing::AllOf;
 using testing::HasSubstr;
@@ -198,5 +197,4 @@ TEST_F(Report, OnlyWhatIsAskedForHasToRun) {
               HasSubstr("'w' is not an output; valid: y, z"));
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::inspect_test

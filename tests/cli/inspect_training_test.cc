@@ -8,8 +8,7 @@
 #include "tests/cli/journey.h"
 #include "tests/support/text_model.h"
 
-namespace onward {
-namespace {
+namespace onward::inspect_training_test {
 
 using testing::AllOf;
 using testing::HasSubstr;
@@ -105,5 +104,4 @@ TEST_F(InspectTraining, SaysNothingOfWhatAFileDoesNotSay) {
                             HasSubstr(R"("state_bytes":0,"state":["W"])")));
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::inspect_training_test

@@ -16,8 +16,7 @@
 #include "tests/support/scratch.h"
 #include "tests/support/text_model.h"
 
-namespace onward {
-namespace {
+namespace onward::killed_test {
 
 namespace fs = std::filesystem;
 
@@ -129,5 +128,4 @@ TEST_F(Killed, AtTwentyMomentsGoesOnToTheSameBytes) {
   }
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::killed_test

@@ -25,8 +25,7 @@
 #include "tests/support/scratch.h"
 #include "tests/support/text_model.h"
 
-namespace onward {
-namespace {
+namespace onward::large_model_test {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -304,5 +303,4 @@ TEST_F(ExternalDataFlag, StepsOverItself) {
   ExpectBeside("s.onnx", "two.onnx");
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::large_model_test

@@ -15,8 +15,7 @@
 #include "tests/support/scratch.h"
 #include "tests/support/text_model.h"
 
-namespace onward {
-namespace {
+namespace onward::losses_test {
 
 using testing::HasSubstr;
 
@@ -171,5 +170,4 @@ INSTANTIATE_TEST_SUITE_P(
         "g (float[N, 4] x) => (float[N, 1] y) <float[4, 1] w = {0, 0, 0, 0}> { y = MatMul(x, w) }",
         "", ""}));
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::losses_test

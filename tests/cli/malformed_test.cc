@@ -11,8 +11,7 @@
 #include "tests/support/paths.h"
 #include "tests/support/scratch.h"
 
-namespace onward {
-namespace {
+namespace onward::malformed_test {
 
 void ExpectRefused(const std::string& path, const std::string& what) {
   for (const char* command : {"run ", "inspect "}) {
@@ -71,5 +70,4 @@ TEST(Usage, WrongFlagsNameTheRemedy) {
   EXPECT_NE(command.errors.find("train"), std::string::npos) << command.errors;
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::malformed_test

@@ -15,8 +15,7 @@
 #include "tests/support/paths.h"
 #include "tests/support/scratch.h"
 
-namespace onward {
-namespace {
+namespace onward::manual_test {
 
 using testing::HasSubstr;
 using testing::Not;
@@ -99,5 +98,4 @@ TEST(Manual, IsWrittenAsSystemsKeepIt) {
   EXPECT_EQ(RunOnward(BuiltProgram(), "completion tcsh").exit_code, 2);
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::manual_test

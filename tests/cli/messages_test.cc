@@ -17,8 +17,7 @@
 #include "tests/support/scratch.h"
 #include "tests/support/text_model.h"
 
-namespace onward {
-namespace {
+namespace onward::messages_test {
 
 using ::testing::HasSubstr;
 
@@ -187,5 +186,4 @@ TEST_F(MessagesTest, BrokenModelsAreNotWritten) {
   }
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::messages_test

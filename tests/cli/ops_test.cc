@@ -6,8 +6,7 @@
 #include "tests/support/paths.h"
 #include "tests/support/scratch.h"
 
-namespace onward {
-namespace {
+namespace onward::ops_test {
 
 using testing::HasSubstr;
 
@@ -51,5 +50,4 @@ TEST(Ops, ThePageInDocsIsCurrent) {
          "docs/operators.md";
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::ops_test

@@ -10,8 +10,7 @@
 #include "tests/support/scratch.h"
 #include "tests/support/text_model.h"
 
-namespace onward {
-namespace {
+namespace onward::outputs_test {
 
 TEST(Outputs, EveryOneGetsAFileOfItsOwn) {
   const std::string folder = TemporaryFolder(), longest(300, 'a');
@@ -33,5 +32,4 @@ TEST(Outputs, EveryOneGetsAFileOfItsOwn) {
   EXPECT_TRUE(ReadNpy(folder + "/out/" + std::string(200, 'a') + ".npy").ok());
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::outputs_test

@@ -15,8 +15,7 @@
 #include "tests/support/scratch.h"
 #include "tests/support/text_model.h"
 
-namespace onward {
-namespace {
+namespace onward::paths_test {
 
 using ::testing::AnyOf;
 using ::testing::HasSubstr;
@@ -147,5 +146,4 @@ TEST_F(PathsTest, IntegersAreNotCutShort) {
   }
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::paths_test

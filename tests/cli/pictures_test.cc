@@ -14,8 +14,7 @@
 #include "tests/support/paths.h"
 #include "tests/support/scratch.h"
 
-namespace onward {
-namespace {
+namespace onward::pictures_test {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -143,5 +142,4 @@ TEST_F(PicturePath, HelpKeepsTheListsOfSpecs) {
   }
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::pictures_test

@@ -17,8 +17,7 @@
 #include "tests/support/scratch.h"
 #include "tests/support/text_model.h"
 
-namespace onward {
-namespace {
+namespace onward::policies_test {
 
 using ::testing::AllOf;
 using ::testing::ElementsAre;
@@ -317,5 +316,4 @@ TEST_F(Policies, GoesBackWithHalfTheRate) {
   }
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::policies_test

@@ -15,8 +15,7 @@
 #include "tests/support/scratch.h"
 #include "tests/support/text_model.h"
 
-namespace onward {
-namespace {
+namespace onward::precision_test {
 
 using testing::HasSubstr;
 
@@ -145,5 +144,4 @@ INSTANTIATE_TEST_SUITE_P(Flags, Averaged,
                          testing::Values("--ema 0.9", "--ema 0.9 --precision bfloat16"),
                          [](const auto& info) { return std::to_string(info.index); });
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::precision_test

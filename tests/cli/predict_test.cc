@@ -11,8 +11,7 @@
 #include "tests/cli/journey.h"
 #include "tests/support/text_model.h"
 
-namespace onward {
-namespace {
+namespace onward::predict_test {
 
 using ::testing::AllOf;
 using ::testing::ElementsAre;
@@ -136,5 +135,4 @@ TEST_F(PredictTest, WhatIsMissingIsSaid) {
   EXPECT_EQ(Onward("predict " + model + " --data " + rows + " -o " + Path("r.csv")).exit_code, 2);
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::predict_test

@@ -9,8 +9,7 @@
 #include "tests/support/scratch.h"
 #include "tests/support/text_model.h"
 
-namespace onward {
-namespace {
+namespace onward::recipes_test {
 
 using testing::HasSubstr;
 
@@ -89,5 +88,4 @@ TEST(MakeTrainableHelp, NamesEverything) {
   }
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::recipes_test

@@ -13,8 +13,7 @@
 #include "tests/support/classified.h"
 #include "tests/support/text_model.h"
 
-namespace onward {
-namespace {
+namespace onward::report_looks_test {
 
 // Tells the page around it what became of the report: how much is wider than the window, what the
 // matrix takes of its place, the smallest letters of its names, and the faintest text.
@@ -150,5 +149,4 @@ TEST_F(ReportLooks, IsLegibleEverywhere) {
   }
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::report_looks_test

@@ -15,8 +15,7 @@
 #include "tests/support/scratch.h"
 #include "tests/support/text_model.h"
 
-namespace onward {
-namespace {
+namespace onward::report_test {
 
 using ::testing::AllOf;
 using ::testing::ContainsRegex;
@@ -202,5 +201,4 @@ TEST_F(ReportTest, SaysWhatIsMissing) {
   EXPECT_FALSE(std::filesystem::exists(Path("x.onnx")));
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::report_test

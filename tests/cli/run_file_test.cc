@@ -14,8 +14,7 @@
 #include "tests/support/text_model.h"
 #include "trainer/run/find_rate.h"
 
-namespace onward {
-namespace {
+namespace onward::run_file_test {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -156,5 +155,4 @@ TEST(SuggestRate, LiesInTheDescent) {
   EXPECT_EQ(SuggestRate({{0.5, 1, 1}}), 0.5);
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::run_file_test

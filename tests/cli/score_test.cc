@@ -10,8 +10,7 @@
 #include "tests/support/scratch.h"
 #include "tests/support/text_model.h"
 
-namespace onward {
-namespace {
+namespace onward::score_test {
 
 using testing::EndsWith;
 using testing::HasSubstr;
@@ -65,5 +64,4 @@ TEST_F(Score, IsContentWhereAllPass) {
   EXPECT_THAT(text.output, EndsWith("\n1 passed, 0 failed\n"));
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::score_test

@@ -14,8 +14,7 @@
 #include "tests/support/scratch.h"
 #include "tests/support/text_model.h"
 
-namespace onward {
-namespace {
+namespace onward::several_test {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -228,5 +227,4 @@ TEST_F(SeveralTest, PlateauIsStateOfTheFile) {
   }
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::several_test

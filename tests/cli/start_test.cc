@@ -7,8 +7,7 @@
 #include "tests/support/paths.h"
 #include "tests/support/scratch.h"
 
-namespace onward {
-namespace {
+namespace onward::start_test {
 
 // What libgomp says of its settings at the program's (last) start.
 std::string OpenMpSettings(const std::string& environment) {
@@ -50,5 +49,4 @@ TEST(Refusals, ComeBeforeAnythingIsLost) {
   ExpectRefusal(train + "-o " + scratch.Path("x.onnx") + " --report /none/r.html", "--report");
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::start_test

@@ -12,8 +12,7 @@
 #include "core/onnx_io/model.h"
 #include "tests/cli/journey.h"
 
-namespace onward {
-namespace {
+namespace onward::tables_test {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -255,5 +254,4 @@ TEST_F(TablesTest, RawOfWhatIsNotKnown) {
   EXPECT_THAT(error("--raw columns"), HasSubstr("its file says nothing"));
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::tables_test

@@ -12,8 +12,7 @@
 #include "tests/support/scratch.h"
 #include "tests/support/text_model.h"
 
-namespace onward {
-namespace {
+namespace onward::tensorboard_test {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -66,5 +65,4 @@ TEST(TensorBoard, ReadsWhatARunWrites) {
   EXPECT_THAT(more.output, HasSubstr("training/loss 1 1.09861"));
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::tensorboard_test

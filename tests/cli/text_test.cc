@@ -10,8 +10,7 @@
 #include "tests/cli/journey.h"
 #include "tests/support/text_model.h"
 
-namespace onward {
-namespace {
+namespace onward::text_test {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -111,5 +110,4 @@ TEST_F(TextJourney, ClassesOfTexts) {
   EXPECT_THAT(scratch_.Read("p.csv"), AllOf(HasSubstr("\n1,watch,"), HasSubstr("\n2,skip,")));
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::text_test

@@ -7,8 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
-namespace onward {
-namespace {
+namespace onward::toml_test {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -112,5 +111,4 @@ TEST(Toml, WritesWhatItReads) {
   EXPECT_EQ(TomlText("cross_entropy"), "\"cross_entropy\"");
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::toml_test

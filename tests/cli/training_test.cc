@@ -15,8 +15,7 @@
 #include "tests/support/scratch.h"
 #include "tests/support/text_model.h"
 
-namespace onward {
-namespace {
+namespace onward::training_test {
 
 class TrainingPath : public testing::Test {
  protected:
@@ -182,5 +181,4 @@ TEST_F(TrainingPath, GradientsByValuesThatDependOnEachOther) {
   EXPECT_TRUE(Identical(*alone, *both));
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::training_test

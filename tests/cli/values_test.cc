@@ -10,8 +10,7 @@
 #include "tests/support/scratch.h"
 #include "tests/support/text_model.h"
 
-namespace onward {
-namespace {
+namespace onward::values_test {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -104,5 +103,4 @@ TEST_F(ValuesTest, EveryKindSurvivesAFile) {
               HasSubstr("broken.pb"));
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::values_test

@@ -16,8 +16,7 @@
 #include "tests/support/scratch.h"
 #include "tests/support/text_model.h"
 
-namespace onward {
-namespace {
+namespace onward::work_kept_test {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -161,5 +160,4 @@ TEST_F(WorkKept, ResultsGoWhereLinksLead) {
   }
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::work_kept_test

@@ -10,8 +10,7 @@
 
 #include "tests/cli/journey.h"
 
-namespace onward {
-namespace {
+namespace onward::zoo_test {
 
 namespace fs = std::filesystem;
 
@@ -98,5 +97,4 @@ TEST_F(Zoo, RecipesReachTheirTable) {
   }
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::zoo_test

@@ -21,8 +21,7 @@
 #include "training_info/author.h"
 #include "training_info/surgery/surgery.h"
 
-namespace onward {
-namespace {
+namespace onward::gradients_test {
 
 namespace fs = std::filesystem;
 
@@ -97,5 +96,4 @@ TEST(Gradients, EveryWeightOfEverySharedModelGetsAFiniteOne) {
   EXPECT_GE(trainable, 45);
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::gradients_test

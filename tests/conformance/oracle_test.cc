@@ -22,8 +22,7 @@
 #include "training_info/author.h"
 #include "training_info/step.h"
 
-namespace onward {
-namespace {
+namespace onward::oracle_test {
 
 // Losses this small are differences of nearly equal numbers: compared absolutely.
 constexpr double kSmallLoss = 1e-2;
@@ -226,5 +225,4 @@ TEST(TrainingOracle, TrainingApiTestIsFollowed) {
   }
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::oracle_test

@@ -15,8 +15,7 @@
 #include "tests/support/paths.h"
 #include "tests/support/scratch.h"
 
-namespace onward {
-namespace {
+namespace onward::score_test {
 
 // The text of a string field in one line of `score --json`.
 std::string Field(const std::string& line, const std::string& key) {
@@ -105,5 +104,4 @@ INSTANTIATE_TEST_SUITE_P(Onnx, OfficialCases,
                                          Folder("pytorch-operator", 35)),
                          FolderName);
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::score_test

@@ -22,8 +22,7 @@
 #include "tests/support/text_model.h"
 #include "training_info/step.h"
 
-namespace onward {
-namespace {
+namespace onward::access_test {
 
 // The names of the kernels in the sources; no two have the same.
 std::set<std::string> KernelsOfTheSources() {
@@ -110,5 +109,4 @@ TEST(Accesses, OfEveryKernelAreInBoundsAndOrdered) {
   EXPECT_THAT(left, testing::IsEmpty()) << "nothing runs them";
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::access_test

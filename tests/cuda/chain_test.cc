@@ -12,8 +12,7 @@
 #include "tests/support/case_draws.h"
 #include "tests/support/kernel_trial.h"
 
-namespace onward {
-namespace {
+namespace onward::chain_test {
 
 // A step of a chain: operands as in ChainStep.
 struct Link {
@@ -208,5 +207,4 @@ TEST(CudaChainLimits, DeclinesWhatIsTooLong) {
       Emulated().MakeChain({steps.data() + 99, 1}, many, Shape{4}, nullptr).status()));
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::chain_test

@@ -13,8 +13,7 @@
 #include "tests/support/scratch.h"
 #include "tests/support/text_model.h"
 
-namespace onward {
-namespace {
+namespace onward::command_test {
 
 using testing::HasSubstr;
 using testing::Not;
@@ -60,5 +59,4 @@ TEST_F(Devices, AreInspected) {
   EXPECT_THAT(Run("inspect " + path_).output, Not(HasSubstr("devices of")));
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::command_test

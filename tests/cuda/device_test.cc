@@ -16,8 +16,7 @@
 #include "tests/cuda/emulated.h"
 #include "tests/support/case_draws.h"
 
-namespace onward {
-namespace {
+namespace onward::device_test {
 
 using testing::HasSubstr;
 
@@ -183,5 +182,4 @@ TEST(CudaPlugin, SaysThatThereIsNoGpu) {
   EXPECT_THAT(device.status().ToString(), HasSubstr("no NVIDIA"));
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::device_test

@@ -16,8 +16,7 @@
 #include "tests/cuda/peers.h"
 #include "tests/cuda_emu/control.h"
 
-namespace onward {
-namespace {
+namespace onward::failing_call_test {
 
 using testing::AnyOf;
 using testing::HasSubstr;
@@ -160,5 +159,4 @@ TEST_F(FailingCalls, ThatLoseTheGpuAreTold) {
   emulator_.reset();
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::failing_call_test

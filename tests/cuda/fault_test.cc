@@ -17,8 +17,7 @@
 #include "training_info/lower.h"
 #include "training_info/step.h"
 
-namespace onward {
-namespace {
+namespace onward::fault_test {
 
 using testing::HasSubstr;
 
@@ -167,5 +166,4 @@ TEST(CudaFaultsOfSteps, StopAssignments) {
   }
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::fault_test

@@ -22,8 +22,7 @@
 #include "training_info/lower.h"
 #include "training_info/step.h"
 
-namespace onward {
-namespace {
+namespace onward::graph_run_test {
 
 using testing::HasSubstr;
 
@@ -193,5 +192,4 @@ TEST(CudaOptions, AreHeeded) {
   }
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::graph_run_test

@@ -13,8 +13,7 @@
 #include "tests/cuda/device_checker.h"
 #include "tests/ops/cases.h"
 
-namespace onward {
-namespace {
+namespace onward::kernel_test {
 
 struct Family {
   const char* name;
@@ -99,5 +98,4 @@ TEST(CudaKernels, AreListed) {
   EXPECT_GE(names.size(), 130u);
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::kernel_test

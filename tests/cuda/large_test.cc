@@ -7,8 +7,7 @@
 #include "tests/cuda/device_checker.h"
 #include "tests/cuda/large_calls.h"
 
-namespace onward {
-namespace {
+namespace onward::large_test {
 
 class LargeTest : public testing::TestWithParam<DType> {};
 
@@ -33,5 +32,4 @@ TEST(HugeTest, AgreesWithTheReference) {
   }
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::large_test

@@ -13,8 +13,7 @@
 #include "tests/support/device_trial.h"
 #include "tests/support/kernel_trial.h"
 
-namespace onward {
-namespace {
+namespace onward::optimizer_test {
 
 struct Step {
   const char* op;
@@ -155,5 +154,4 @@ TEST_P(CudaOptimizerTest, TellsWhichUpdatesWouldNotBeFinite) {
 INSTANTIATE_TEST_SUITE_P(All, CudaOptimizerTest, testing::ValuesIn(kSteps),
                          [](const auto& info) { return std::string(info.param.op); });
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::optimizer_test

@@ -13,8 +13,7 @@
 
 #include "tests/cuda/beside_cpu.h"
 
-namespace onward {
-namespace {
+namespace onward::peers_test {
 
 constexpr int kSteps = 20;
 
@@ -60,5 +59,4 @@ TEST_P(PeersOnCuda, FollowsTheCpu) {
 INSTANTIATE_TEST_SUITE_P(Models, PeersOnCuda, testing::ValuesIn(kPeers),
                          [](const auto& info) { return std::string(info.param.name); });
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::peers_test

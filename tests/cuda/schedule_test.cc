@@ -22,8 +22,7 @@
 #include "tests/cuda_emu/control.h"
 #include "tests/support/paths.h"
 
-namespace onward {
-namespace {
+namespace onward::schedule_test {
 
 // Which barriers there are, and whether one is left out.
 struct Barriers {
@@ -117,5 +116,4 @@ TEST(Barriers, AreNeeded) {
   EXPECT_THAT(left, testing::IsEmpty()) << "no call reaches them";
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::schedule_test

@@ -17,8 +17,7 @@
 #include "tests/support/text_model.h"
 #include "training_info/author.h"
 
-namespace onward {
-namespace {
+namespace onward::training_test {
 
 constexpr int kSteps = 20;
 
@@ -141,5 +140,4 @@ TEST_P(TrainingOnCuda, IsTheSameUnderShuffledSchedules) {
 INSTANTIATE_TEST_SUITE_P(Networks, TrainingOnCuda, testing::ValuesIn(Networks()),
                          [](const auto& info) { return info.param.name; });
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::training_test

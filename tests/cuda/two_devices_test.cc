@@ -25,8 +25,7 @@
 #include "tests/support/text_model.h"
 #include "training_info/lower.h"
 
-namespace onward {
-namespace {
+namespace onward::two_devices_test {
 
 using Lacks = std::set<std::string>;
 
@@ -190,5 +189,4 @@ TEST_F(TwoGpus, GiveTheGradientsOfRandomGraphs) {
   EXPECT_GT(counted, kGraphs / 3);
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::two_devices_test

@@ -13,8 +13,7 @@
 #include "tests/data/picture_bytes.h"
 #include "tests/data/spec_fixture.h"
 
-namespace onward {
-namespace {
+namespace onward::augment_test {
 
 using ::testing::AllOf;
 using ::testing::Each;
@@ -200,5 +199,4 @@ TEST(TilePictures, PutsThemSideBySide) {
   EXPECT_TRUE(TilePictures({}, 3, 1).pixels.empty());
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::augment_test

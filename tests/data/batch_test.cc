@@ -12,8 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "data/random.h"
 
-namespace onward {
-namespace {
+namespace onward::batch_test {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -314,5 +313,4 @@ TEST(ExampleKey, IsTheSameForever) {
   EXPECT_NE(ExampleKey(1, 2, 3, 0), ExampleKey(1, 2, 3, 1));
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::batch_test

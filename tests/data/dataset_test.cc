@@ -12,8 +12,7 @@
 #include "tests/data/spec_fixture.h"
 #include "tests/support/paths.h"
 
-namespace onward {
-namespace {
+namespace onward::dataset_test {
 
 using ::testing::AllOf;
 using ::testing::ElementsAre;
@@ -353,5 +352,4 @@ TEST_F(SharedDataTest, ReadsCifar) {
             "4000 examples, x float [3, 32, 32], y int64 [], 10 classes");
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::dataset_test

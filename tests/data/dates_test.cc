@@ -8,8 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "tests/data/spec_fixture.h"
 
-namespace onward {
-namespace {
+namespace onward::dates_test {
 
 using ::testing::AllOf;
 using ::testing::ElementsAre;
@@ -153,5 +152,4 @@ TEST_F(SpelledTest, AModelRemembersDecimalCommas) {
               ElementsAre(1.5));
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::dates_test

@@ -11,8 +11,7 @@
 #include "data/padded.h"
 #include "tests/data/spec_fixture.h"
 
-namespace onward {
-namespace {
+namespace onward::mixing_test {
 
 using ::testing::AllOf;
 using ::testing::ElementsAre;
@@ -194,5 +193,4 @@ TEST(Padded, NamesFieldsThatDisagree) {
   EXPECT_FALSE(MakePaddedDataset({}, {.source = "t", .size = 1, .longest = 1}).ok());
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::mixing_test

@@ -7,8 +7,7 @@
 #include "tests/data/deflate.h"
 #include "tests/support/scratch.h"
 
-namespace onward {
-namespace {
+namespace onward::npy_test {
 
 using ::testing::HasSubstr;
 
@@ -222,5 +221,4 @@ TEST(Npz, RefusesSizesThatCannotBe) {
   EXPECT_FALSE(status.ok());
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::npy_test

@@ -12,8 +12,7 @@
 #include "tests/data/picture_bytes.h"
 #include "tests/data/spec_fixture.h"
 
-namespace onward {
-namespace {
+namespace onward::pictures_test {
 
 using ::testing::AllOf;
 using ::testing::ElementsAre;
@@ -285,5 +284,4 @@ TEST_F(PicturesTest, TablesNameFilesAndLabels) {
   EXPECT_THAT(ErrorOf(with("img/1.png,1\nimg/2.png\n")), HasSubstr("line 2 has 1 fields"));
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::pictures_test

@@ -4,8 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace onward {
-namespace {
+namespace onward::preparation_test {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -129,5 +128,4 @@ TEST(Dates, AreReadAndTakenApart) {
   }
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::preparation_test

@@ -11,8 +11,7 @@
 #include "data/batch.h"
 #include "tests/data/spec_fixture.h"
 
-namespace onward {
-namespace {
+namespace onward::split_test {
 
 using ::testing::AllOf;
 using ::testing::DoubleEq;
@@ -182,5 +181,4 @@ TEST_F(SplitTest, BatchesCanBeBalanced) {
       HasSubstr("random order"));
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::split_test

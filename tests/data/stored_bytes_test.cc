@@ -11,8 +11,7 @@
 #include "tests/data/deflate.h"
 #include "tests/data/spec_fixture.h"
 
-namespace onward {
-namespace {
+namespace onward::stored_bytes_test {
 
 using ::testing::AllOf;
 using ::testing::ElementsAre;
@@ -187,5 +186,4 @@ TEST_F(StoredBytesTest, RowsOfSeveralFilesFollowEachOther) {
   EXPECT_EQ(*static_cast<const int32_t*>(rows->View(4)), 5);
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::stored_bytes_test

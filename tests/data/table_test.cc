@@ -14,8 +14,7 @@
 #include "tests/data/deflate.h"
 #include "tests/data/spec_fixture.h"
 
-namespace onward {
-namespace {
+namespace onward::table_test {
 
 using ::testing::AllOf;
 using ::testing::ElementsAre;
@@ -333,5 +332,4 @@ TEST_F(TableTest, DamageIsNoCrash) {
   }
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::table_test

@@ -10,8 +10,7 @@
 #include "tests/data/picture_bytes.h"
 #include "tests/data/spec_fixture.h"
 
-namespace onward {
-namespace {
+namespace onward::tar_test {
 
 using ::testing::AllOf;
 using ::testing::ElementsAre;
@@ -131,5 +130,4 @@ TEST(JsonScalar, FindsMembersOfTheObjectItself) {
   }
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::tar_test

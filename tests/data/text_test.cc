@@ -9,8 +9,7 @@
 #include "data/text/tokenizer.h"
 #include "tests/data/spec_fixture.h"
 
-namespace onward {
-namespace {
+namespace onward::text_test {
 
 using ::testing::AllOf;
 using ::testing::ElementsAre;
@@ -176,5 +175,4 @@ TEST_F(TextTest, AColumnOfText) {
               HasSubstr("vocab=FILE go together"));
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::text_test

@@ -20,8 +20,7 @@
 #include "tests/support/text_model.h"
 #include "training_info/step.h"
 
-namespace onward {
-namespace {
+namespace onward::authored_test {
 
 constexpr double kTolerance = 1e-5;  // of the largest value, which counts as 1 at least
 
@@ -134,5 +133,4 @@ TEST(Authored, TwoModelsAreTrainedFromADataSet) {
     EXPECT_NEAR(ValueOf(*trained, name)[0], Values(expected)[0], 1e-4) << name;
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::authored_test

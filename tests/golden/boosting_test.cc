@@ -13,8 +13,7 @@
 #include "tests/support/command.h"
 #include "tests/support/paths.h"
 
-namespace onward {
-namespace {
+namespace onward::boosting_test {
 
 constexpr double kPoints = 0.02;
 // Of median_house_value, in dollars.
@@ -69,5 +68,4 @@ INSTANTIATE_TEST_SUITE_P(Tables, Boosting, ::testing::ValuesIn(BoostedTables()),
 
 TEST(BoostingFigures, AreThere) { EXPECT_EQ(BoostedTables().size(), 6u); }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::boosting_test

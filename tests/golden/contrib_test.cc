@@ -19,8 +19,7 @@
 #include "tests/support/tensor_text.h"
 #include "training_info/lower.h"
 
-namespace onward {
-namespace {
+namespace onward::contrib_test {
 
 constexpr double kTolerance = 2e-5;  // of the largest value of a result
 constexpr double kHalfTolerance = 2e-3;
@@ -231,5 +230,4 @@ TEST(ContribCases, HoldEveryOperator) {
   }
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::contrib_test

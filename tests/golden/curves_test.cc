@@ -19,8 +19,7 @@
 #include "training_info/author.h"
 #include "training_info/step.h"
 
-namespace onward {
-namespace {
+namespace onward::curves_test {
 
 std::vector<double> Curve(const std::string& json, const std::string& key) {
   std::vector<double> values;
@@ -105,5 +104,4 @@ INSTANTIATE_TEST_SUITE_P(Models, Curves,
                                          "resnet18_32"),
                          [](const auto& info) { return info.param; });
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::curves_test

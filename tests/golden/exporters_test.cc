@@ -21,8 +21,7 @@
 #include "training_info/author.h"
 #include "training_info/step.h"
 
-namespace onward {
-namespace {
+namespace onward::exporters_test {
 
 constexpr double kTolerance = 1e-4;
 
@@ -104,5 +103,4 @@ INSTANTIATE_TEST_SUITE_P(Files, Exporters, testing::ValuesIn(Files()), [](const 
   return absl::StrReplaceAll(info.param, {{".", "_"}, {"-", "_"}});
 });
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::exporters_test

@@ -19,8 +19,7 @@
 #include "tests/support/scratch.h"
 #include "tests/support/tensor_text.h"
 
-namespace onward {
-namespace {
+namespace onward::journeys_test {
 
 // Training goes its own way on another CPU, by rounding.
 constexpr double kLossTolerance = 2e-3, kAccuracyTolerance = 0.02;
@@ -128,5 +127,4 @@ TEST(JourneysInOnnxruntime, ScoreWhatEvalSaid) {
   EXPECT_EQ(ran.exit_code, 0) << ran.output << ran.errors;
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::journeys_test

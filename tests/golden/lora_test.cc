@@ -20,8 +20,7 @@
 #include "training_info/lower.h"
 #include "training_info/step.h"
 
-namespace onward {
-namespace {
+namespace onward::lora_test {
 
 // Of the largest value, which counts as 1 at least.
 constexpr double kTolerance = 1e-5;
@@ -153,5 +152,4 @@ TEST(LoraInOnnxruntime, MergedKeptAndAppliedAgree) {
   EXPECT_EQ(ran.exit_code, 0) << ran.output << ran.errors;
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::lora_test

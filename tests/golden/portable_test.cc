@@ -23,8 +23,7 @@
 #include "tests/support/tensor_text.h"
 #include "training_info/step.h"
 
-namespace onward {
-namespace {
+namespace onward::portable_test {
 
 constexpr double kTolerance = 1e-5;  // of the largest value, which counts as 1 at least
 std::string Folder() { return GoldenFolder() + "/portable/"; }
@@ -136,5 +135,4 @@ TEST(PortableStepInOnnxruntime, GivesTheSameWeights) {
   EXPECT_EQ(ran.exit_code, 0) << ran.output << ran.errors;
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::portable_test

@@ -22,8 +22,7 @@
 #include "trainer/run/feeding.h"
 #include "training_info/lower.h"
 
-namespace onward {
-namespace {
+namespace onward::raw_test {
 
 constexpr double kTolerance = 1e-5;
 
@@ -131,5 +130,4 @@ TEST(RawExports, RunInOnnxruntime) {
   EXPECT_EQ(std::system(line.c_str()), 0) << line;
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::raw_test

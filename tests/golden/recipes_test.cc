@@ -17,8 +17,7 @@
 #include "tests/support/text_model.h"
 #include "training_info/author.h"
 
-namespace onward {
-namespace {
+namespace onward::recipes_test {
 
 constexpr int kSteps = 50;
 constexpr double kInDouble = 1e-5, kInFloat = 1e-3;
@@ -301,5 +300,4 @@ TEST_P(LossFigures, FollowPyTorchInFloat) {
 
 INSTANTIATE_TEST_SUITE_P(Recipes, LossFigures, testing::ValuesIn(CasesOf("loss")), NameOf);
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::recipes_test

@@ -4,8 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace onward {
-namespace {
+namespace onward::loss_test {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -223,5 +222,4 @@ TEST(Loss, EveryLossIsBuiltOfStandardOperators) {
   }
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::loss_test

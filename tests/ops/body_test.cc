@@ -38,7 +38,7 @@ std::vector<OpCase> SingleCases() {
   };
 }
 
-namespace {
+namespace body_test {
 
 // Row or operator -> why the two are not compared.
 const std::map<std::string, std::string>& NotCompared() {
@@ -191,5 +191,5 @@ TEST_P(SingleTest, AgreesWithDifferences) {
 INSTANTIATE_TEST_SUITE_P(Ops, SingleTest, testing::ValuesIn(SingleCases()),
                          [](const auto& info) { return info.param.name; });
 
-}  // namespace
+}  // namespace body_test
 }  // namespace onward

@@ -3,11 +3,19 @@
 #ifndef ONWARD_TESTS_OPS_CASES_H_
 #define ONWARD_TESTS_OPS_CASES_H_
 
+#include <utility>
 #include <vector>
 
 #include "tests/support/op_case.h"
 
 namespace onward {
+
+// A row of a function of ai.onward.
+inline OpCase Own(const char* name, std::vector<Arg> args, Attributes attributes = {}) {
+  return Case(name, std::move(args), std::move(attributes)).Own();
+}
+// An element type as attributes spell it.
+inline int64_t Code(DType dtype) { return static_cast<int64_t>(dtype); }
 
 std::vector<OpCase> ElementwiseCases();
 std::vector<OpCase> ActivationCases();

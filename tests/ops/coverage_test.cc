@@ -13,8 +13,7 @@
 #include "environment/operator_table.h"
 #include "tests/ops/cases.h"
 
-namespace onward {
-namespace {
+namespace onward::coverage_test {
 
 // Operator with a rule -> why no row checks it.
 const std::map<std::string, std::string>& NoRow() {
@@ -96,5 +95,4 @@ TEST(Coverage, RowsHaveNamesOfTheirOwn) {
   for (const OpCase& c : OpCases()) EXPECT_TRUE(names.insert(c.name).second) << c.name;
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::coverage_test

@@ -8,18 +8,12 @@ namespace {
 
 using List = std::vector<int64_t>;
 
-OpCase Own(const char* name, std::vector<Arg> args, Attributes attributes = {}) {
-  return Case(name, std::move(args), std::move(attributes)).Own();
-}
-
 OpCase Training(const char* name, std::vector<Arg> args, Attributes attributes, int outputs) {
   OpCase c = Case(name, std::move(args), std::move(attributes));
   c.domain = std::string(kTrainingDomain);
   c.outputs = outputs;
   return c;
 }
-
-int64_t Code(DType dtype) { return static_cast<int64_t>(dtype); }
 
 std::vector<OpCase> LogicalCases() {
   std::vector<OpCase> cases = {

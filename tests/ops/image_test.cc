@@ -6,8 +6,7 @@
 
 #include "tests/ops/cases.h"
 
-namespace onward {
-namespace {
+namespace onward::image_test {
 
 using testing::ElementsAre;
 
@@ -85,5 +84,4 @@ TEST(NonMaxSuppressionTies, KeepTheOrderOfTheBoxes) {
   EXPECT_THAT(*ToDoubles(run.Results()[0]), ElementsAre(0, 0, 0, 0, 0, 1));
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::image_test

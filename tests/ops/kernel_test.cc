@@ -15,8 +15,7 @@
 #include "tests/support/kernel_rows.h"
 #include "tests/support/kernel_trial.h"
 
-namespace onward {
-namespace {
+namespace onward::kernel_test {
 
 using reference::Arrays;
 
@@ -197,5 +196,4 @@ TEST(KernelCoverage, EveryKernelIsReachedByARow) {
   }
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::kernel_test

@@ -16,8 +16,7 @@
 #include "tests/support/reference/array.h"
 #include "tests/support/test_environment.h"
 
-namespace onward {
-namespace {
+namespace onward::kink_test {
 
 using reference::Array;
 
@@ -305,5 +304,4 @@ TEST(Literals, WholeNumbers) { CheckLiterals(Whole()); }
 TEST(Literals, Ties) { CheckLiterals(Ties()); }
 TEST(Literals, Ends) { CheckLiterals(Ends()); }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::kink_test

@@ -6,10 +6,6 @@
 namespace onward {
 namespace {
 
-OpCase Own(const char* name, std::vector<Arg> args, Attributes attributes = {}) {
-  return Case(name, std::move(args), std::move(attributes)).Own();
-}
-
 Attributes Reduced(const char* reduction) { return {{"reduction", reduction}}; }
 
 }  // namespace

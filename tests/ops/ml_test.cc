@@ -22,8 +22,7 @@
 #include "tests/support/case_draws.h"
 #include "tests/support/test_environment.h"
 
-namespace onward {
-namespace {
+namespace onward::ml_test {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -311,5 +310,4 @@ std::vector<OpCase> SmoothCases() {
 INSTANTIATE_TEST_SUITE_P(Ops, MlGradient, testing::ValuesIn(SmoothCases()),
                          [](const auto& info) { return info.param.name; });
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::ml_test

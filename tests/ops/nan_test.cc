@@ -19,8 +19,7 @@
 #include "tests/ops/cases.h"
 #include "tests/support/test_environment.h"
 
-namespace onward {
-namespace {
+namespace onward::nan_test {
 
 using testing::ElementsAre;
 
@@ -314,5 +313,4 @@ TEST(NanRules, Order) {
   EXPECT_TRUE(std::isnan(ToDoubles(top.Results()[0])->front()));
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::nan_test

@@ -16,7 +16,7 @@ std::vector<OpCase> OpCases() {
   return all;
 }
 
-namespace {
+namespace op_test {
 
 class OpTest : public testing::TestWithParam<OpCase> {};
 
@@ -27,5 +27,5 @@ INSTANTIATE_TEST_SUITE_P(Ops, OpTest, testing::ValuesIn(OpCases()),
 INSTANTIATE_TEST_SUITE_P(Contrib, OpTest, testing::ValuesIn(ContribCases()),
                          [](const auto& info) { return info.param.name; });
 
-}  // namespace
+}  // namespace op_test
 }  // namespace onward

@@ -8,8 +8,6 @@ namespace {
 
 using List = std::vector<int64_t>;
 
-int64_t Code(DType dtype) { return static_cast<int64_t>(dtype); }
-
 constexpr DType kSmallFloats[] = {
     DType::kFloat8E4M3FN, DType::kFloat8E4M3FNUZ, DType::kFloat8E5M2, DType::kFloat8E5M2FNUZ,
     DType::kFloat4E2M1,   DType::kFloat6E2M3,     DType::kFloat6E3M2};

@@ -19,8 +19,7 @@
 #include "tests/support/text_model.h"
 #include "training_info/lower.h"
 
-namespace onward {
-namespace {
+namespace onward::quantize_test {
 
 using testing::ElementsAre;
 
@@ -232,5 +231,4 @@ TEST(IntegerGemm, IsExactOnEveryCpu) {
   }
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::quantize_test

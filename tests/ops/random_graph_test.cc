@@ -17,8 +17,7 @@
 #include "tests/support/op_case.h"
 #include "tests/support/test_environment.h"
 
-namespace onward {
-namespace {
+namespace onward::random_graph_test {
 
 constexpr int kGraphs = 200;
 constexpr double kStep = 1e-5, kTolerance = 2e-6;
@@ -107,5 +106,4 @@ TEST_P(RandomGraphTest, IsTheSameOnADeviceThatLacksKernels) {
 
 INSTANTIATE_TEST_SUITE_P(Graphs, RandomGraphTest, testing::Range(0, kGraphs));
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::random_graph_test

@@ -11,8 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "tests/ops/cases.h"
 
-namespace onward {
-namespace {
+namespace onward::subgradient_test {
 
 using testing::ElementsAre;
 
@@ -169,5 +168,4 @@ TEST(Subgradients, OfSingularMatrices) {
               ElementsAre(0, 0, 0, 0, 0, 0, 0, -8, 0));
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::subgradient_test

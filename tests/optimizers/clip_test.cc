@@ -4,8 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace onward {
-namespace {
+namespace onward::clip_test {
 
 using ::testing::HasSubstr;
 
@@ -62,5 +61,4 @@ TEST(ClipByValue, LimitsEachElement) {
   EXPECT_THAT(std::string(b.status().message()), HasSubstr("'clip_value' has to be a number > 0"));
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::clip_test

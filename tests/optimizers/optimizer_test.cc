@@ -6,8 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace onward {
-namespace {
+namespace onward::optimizer_test {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -242,5 +241,4 @@ TEST(OptimizerFunctions, BodiesAreStandardOperators) {
   EXPECT_THAT(library.Find("SgdStep")->output_like, ElementsAre(1));
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::optimizer_test

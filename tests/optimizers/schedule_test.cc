@@ -4,8 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace onward {
-namespace {
+namespace onward::schedule_test {
 
 using ::testing::HasSubstr;
 
@@ -96,5 +95,4 @@ TEST(BuildSchedule, RefusesWhatDoesNotFitTheRate) {
   EXPECT_FALSE(Build("constant", -1, &graph).ok());
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::schedule_test

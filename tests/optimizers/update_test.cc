@@ -14,8 +14,7 @@
 #include "tests/support/test_environment.h"
 #include "training_info/lower.h"
 
-namespace onward {
-namespace {
+namespace onward::update_test {
 
 using Real = long double;
 using Scalars = std::map<std::string, float>;  // attributes
@@ -293,5 +292,4 @@ TEST(OptimizerNumbers, KernelsInDouble) { CheckOwn<double>(false); }
 TEST(OptimizerNumbers, BodiesInFloat) { CheckOwn<float>(true); }
 TEST(OptimizerNumbers, BodiesInDouble) { CheckOwn<double>(true); }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::update_test

@@ -115,7 +115,7 @@ case $1 in
     fresh subproject
     "$CMAKE" -S "$SOURCE/tests/package/subproject" -B "$WORK/subproject" -G Ninja -DCMAKE_CXX_COMPILER="$CXX" \
       -DONWARD_SOURCE="$SOURCE" -DONWARD_CACHE="$CACHE" -DCMAKE_DISABLE_FIND_PACKAGE_GTest=ON
-    # A room of it, with the host's flags; `./build.sh sanitize` builds such a project whole and runs it.
+    # A room of it, with the host's flags: all of them would take as long as the whole build.
     "$CMAKE" --build "$WORK/subproject" -j 2 --target onward_tensor ;;
 
   no_cache)  # a clear word where the third-party builds are not there

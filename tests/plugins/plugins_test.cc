@@ -22,8 +22,7 @@
 #include "training_info/lower.h"
 #include "training_info/validate.h"
 
-namespace onward {
-namespace {
+namespace onward::plugins_test {
 
 using testing::AllOf;
 using testing::ElementsAre;
@@ -421,5 +420,4 @@ TEST(Plugins, LeaveTheOthersUnknown) {
   EXPECT_THAT(with.errors, Not(HasSubstr("test.Faulty")));
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::plugins_test

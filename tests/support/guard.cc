@@ -10,13 +10,13 @@
 namespace onward {
 namespace {
 
+// Present where the library is built with the address sanitizer.
+extern "C" void __asan_init() __attribute__((weak));
+
 // What sanitizers multiply: memory by what they keep around and after each block, time by their
 // checks.
-#ifdef ONWARD_SANITIZED
-constexpr unsigned kMemory = 4, kTime = 12;
-#else
-constexpr unsigned kMemory = 1, kTime = 1;
-#endif
+const bool kSanitized = __asan_init != nullptr;
+const unsigned kMemory = kSanitized ? 4 : 1, kTime = kSanitized ? 12 : 1;
 constexpr size_t kMoreBytes = size_t{2} << 30;
 constexpr int kFatal[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGALRM};
 

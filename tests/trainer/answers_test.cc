@@ -9,8 +9,7 @@
 #include "trainer/report/numbers/metrics.h"
 #include "trainer/report/numbers/value_pairs.h"
 
-namespace onward {
-namespace {
+namespace onward::answers_test {
 
 TEST(Calibration, MeasuresHowFarConfidenceIsOff) {
   Calibration c;
@@ -55,5 +54,4 @@ TEST(PairSample, IsAllWhereThereAreFew) {
   EXPECT_EQ(metrics.pairs()[1].predicted, 2);
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::answers_test

@@ -12,8 +12,7 @@
 #include "trainer/report/log/jsonl.h"
 #include "training_info/export.h"
 
-namespace onward {
-namespace {
+namespace onward::class_labels_test {
 
 using ::testing::AllOf;
 using ::testing::ElementsAre;
@@ -127,5 +126,4 @@ TEST_F(ClassLabelsTest, NamesOfAnyBytesComeBack) {
   EXPECT_TRUE(StoredClasses(model).value().empty());
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::class_labels_test

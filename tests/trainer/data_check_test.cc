@@ -8,8 +8,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace onward {
-namespace {
+namespace onward::data_check_test {
 
 using ::testing::HasSubstr;
 
@@ -73,5 +72,4 @@ TEST(DataCheck, FewerLargeExamplesAtOnce) {
   EXPECT_EQ(ExamplesAtOnce(Rows(1000, 16 << 20, false)), 1);
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::data_check_test

@@ -17,8 +17,7 @@
 #include "training_info/author.h"
 #include "training_info/lower.h"
 
-namespace onward {
-namespace {
+namespace onward::details_test {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -253,5 +252,4 @@ TEST_F(DetailsTest, NumbersHavePairsAndAShareOfWhatIsExplained) {
   EXPECT_NEAR(e->r2, 1 - 4.0 / 14, 1e-9);
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::details_test

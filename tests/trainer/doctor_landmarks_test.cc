@@ -10,8 +10,7 @@
 #include "trainer/doctor/landmarks.h"
 #include "trainer/doctor/spread.h"
 
-namespace onward {
-namespace {
+namespace onward::doctor_landmarks_test {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -65,5 +64,4 @@ TEST(Spread, TellsFiniteNumbersApart) {
   EXPECT_DOUBLE_EQ(spread.rms(), std::sqrt(5));
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::doctor_landmarks_test

@@ -9,8 +9,7 @@
 #include "tests/trainer/doctor_cases.h"
 #include "trainer/doctor/checks.h"
 
-namespace onward {
-namespace {
+namespace onward::doctor_test {
 
 using ::testing::Contains;
 using ::testing::ElementsAre;
@@ -286,5 +285,4 @@ TEST(Doctor, TriesOtherRatesFromTheSameStart) {
   EXPECT_LT(report->trials[3].last(), 0.2 * report->trials[0].last());
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::doctor_test

@@ -11,8 +11,7 @@
 
 #include "tests/support/scratch.h"
 
-namespace onward {
-namespace {
+namespace onward::event_file_test {
 
 // The check value of the catalogue of CRC algorithms, and RFC 3720's.
 TEST(Crc32c, HasTheValuesOfTheStandards) {
@@ -78,5 +77,4 @@ TEST(EventFile, SaysWhatCannotBeWritten) {
   EXPECT_FALSE(EventFile::Create(file + "/runs").ok());
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::event_file_test

@@ -9,8 +9,7 @@
 
 #include "tests/support/scratch.h"
 
-namespace onward {
-namespace {
+namespace onward::jsonl_test {
 
 TEST(JsonWriter, WritesObjectsAndArrays) {
   JsonWriter w;
@@ -95,5 +94,4 @@ TEST(JsonlFile, ReportsFailure) {
   EXPECT_FALSE(full->Append(Number(1)).ok());
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::jsonl_test

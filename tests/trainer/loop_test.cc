@@ -19,8 +19,7 @@
 #include "training_info/author.h"
 #include "training_info/rate.h"
 
-namespace onward {
-namespace {
+namespace onward::loop_test {
 
 using ::testing::ElementsAre;
 
@@ -234,5 +233,4 @@ TEST_F(LoopTest, SavingChangesNoNumber) {
   EXPECT_EQ(scratch_.Read("often.onnx"), scratch_.Read("seldom.onnx"));
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::loop_test

@@ -7,8 +7,7 @@
 #include <cmath>
 #include <limits>
 
-namespace onward {
-namespace {
+namespace onward::metrics_test {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -139,5 +138,4 @@ TEST(RegressionMetrics, MeasuresErrors) {
   EXPECT_FALSE(m.Add(Tensor::Zeros(DType::kFloat, {2}), Tensor::Zeros(DType::kFloat, {3})).ok());
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::metrics_test

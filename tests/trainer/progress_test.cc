@@ -8,8 +8,7 @@
 
 #include "tests/support/scratch.h"
 
-namespace onward {
-namespace {
+namespace onward::progress_test {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -84,5 +83,4 @@ TEST(Progress, RedrawsTheBarTenTimesASecondAtMost) {
 
 TEST(Progress, SaysNothingWhenQuiet) { EXPECT_EQ(Transcript(ProgressStyle::kQuiet), ""); }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::progress_test

@@ -18,8 +18,7 @@
 #include "trainer/report/page/report_script.h"
 #include "trainer/report/page/report_sections.h"
 
-namespace onward {
-namespace {
+namespace onward::report_test {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -342,5 +341,4 @@ TEST(Sha256, MatchesTheStandard) {
             "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::report_test

@@ -10,8 +10,7 @@
 #include "trainer/report/listeners.h"
 #include "trainer/report/page/run_record.h"
 
-namespace onward {
-namespace {
+namespace onward::run_log_test {
 
 using ::testing::HasSubstr;
 
@@ -206,5 +205,4 @@ TEST(RunLog, SaysWhichLineIsNone) {
   EXPECT_EQ(ReplayLog(scratch.Path("none"), &record).code(), absl::StatusCode::kNotFound);
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::run_log_test

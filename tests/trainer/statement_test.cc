@@ -3,13 +3,11 @@
 
 #include <gtest/gtest.h>
 
-namespace onward {
-namespace {
+namespace onward::statement_test {
 
 TEST(TimeLine, TellsStepsInReadableUnits) {
   EXPECT_EQ(TimeLine(100, 0.0253), "time        about 0:03 (25.3 ms a step, evaluations apart)");
   EXPECT_EQ(TimeLine(60, 1.213), "time        about 1:13 (1.2 s a step, evaluations apart)");
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::statement_test

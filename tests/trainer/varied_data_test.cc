@@ -16,8 +16,7 @@
 #include "trainer/run/feeding.h"
 #include "trainer/run/judging.h"
 
-namespace onward {
-namespace {
+namespace onward::varied_data_test {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -126,5 +125,4 @@ TEST(VaryingLength, BatchesAreFedAsLongAsTheyAre) {
   }
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::varied_data_test

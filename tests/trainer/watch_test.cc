@@ -8,8 +8,7 @@
 #include "tests/support/paths.h"
 #include "tests/support/scratch.h"
 
-namespace onward {
-namespace {
+namespace onward::watch_test {
 
 // tests/golden/make_plateau.py wrote what PyTorch does.
 TEST(Plateau, FollowsPyTorch) {
@@ -46,5 +45,4 @@ TEST(Plateau, RefusesAStateThatIsNone) {
   }
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::watch_test

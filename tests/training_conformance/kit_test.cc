@@ -6,8 +6,7 @@
 
 #include "tests/support/training_kit.h"
 
-namespace onward {
-namespace {
+namespace onward::kit_test {
 
 class TrainingKit : public testing::TestWithParam<KitCase> {};
 
@@ -39,5 +38,4 @@ TEST_P(PlainTrainingKit, DoesAsComputed) {
 
 INSTANTIATE_TEST_SUITE_P(Cases, PlainTrainingKit, testing::ValuesIn(WithPlainSteps()), TestName);
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::kit_test

@@ -12,8 +12,7 @@
 #include "training_info/export_repaired.h"
 #include "training_info/validate.h"
 
-namespace onward {
-namespace {
+namespace onward::repair_test {
 
 struct Repair {
   const char* kit_case;
@@ -92,5 +91,4 @@ TEST(Repairs, ChangeNothingElse) {
   EXPECT_GE(sound, 150);
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::repair_test

@@ -15,8 +15,7 @@
 #include "tests/support/scratch.h"
 #include "tests/support/training_kit.h"
 
-namespace onward {
-namespace {
+namespace onward::rules_test {
 
 namespace fs = std::filesystem;
 
@@ -125,5 +124,4 @@ TEST(TrainingRules, StandForEveryFindingOfTheChecker) {
 
 TEST(TrainingRules, KitIsLargeEnough) { EXPECT_GE(ReadKit().size(), 150u); }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::rules_test

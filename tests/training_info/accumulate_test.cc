@@ -12,8 +12,7 @@
 #include "training_info/author.h"
 #include "training_info/validate.h"
 
-namespace onward {
-namespace {
+namespace onward::accumulate_test {
 
 using ::testing::Each;
 using ::testing::ElementsAre;
@@ -200,5 +199,4 @@ TEST(Accumulation, NeedsAtLeastOneCall) {
   EXPECT_THAT(std::string(made.status().message()), testing::HasSubstr("accumulate is 0"));
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::accumulate_test

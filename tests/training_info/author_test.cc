@@ -12,8 +12,7 @@
 #include "training_info/import.h"
 #include "training_info/validate.h"
 
-namespace onward {
-namespace {
+namespace onward::author_test {
 
 using ::testing::Contains;
 using ::testing::ElementsAre;
@@ -358,5 +357,4 @@ TEST(MakeTrainable, FixedBatchIsFreed) {
           .ok());
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::author_test

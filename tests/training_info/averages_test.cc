@@ -10,8 +10,7 @@
 #include "training_info/export.h"
 #include "training_info/validate.h"
 
-namespace onward {
-namespace {
+namespace onward::averages_test {
 
 using ::testing::DoubleNear;
 using ::testing::HasSubstr;
@@ -134,5 +133,4 @@ TEST(Averages, AreNotInEveryFile) {
   EXPECT_THAT(std::string(bad.status().message()), HasSubstr("ema is 1"));
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::averages_test

@@ -8,8 +8,7 @@
 #include "core/onnx_io/proto.h"
 #include "tests/support/text_model.h"
 
-namespace onward {
-namespace {
+namespace onward::behaviour_test {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -334,5 +333,4 @@ TEST(TrainingInfo, EvaluateChangesNothing) {
   }
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::behaviour_test

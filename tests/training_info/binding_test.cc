@@ -9,8 +9,7 @@
 #include "training_info/import.h"
 #include "training_info/validate.h"
 
-namespace onward {
-namespace {
+namespace onward::binding_test {
 
 using ::testing::Contains;
 using ::testing::ElementsAre;
@@ -265,5 +264,4 @@ TEST(TrainingInfo, ChecksIrVersion) {
   EXPECT_THAT(findings[2].what, HasSubstr("training_info came with IR version 7, the file says 6"));
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::binding_test

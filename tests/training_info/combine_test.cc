@@ -10,8 +10,7 @@
 #include "training_info/import.h"
 #include "training_info/validate.h"
 
-namespace onward {
-namespace {
+namespace onward::combine_test {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -242,5 +241,4 @@ TEST(TrainingInfo, GraphCallOmittedInputIsTheVariable) {
   }
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::combine_test

@@ -13,8 +13,7 @@
 #include "tests/support/far_training.h"
 #include "tests/support/text_model.h"
 
-namespace onward {
-namespace {
+namespace onward::conditional_update_test {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -262,5 +261,4 @@ TEST(ConditionalUpdate, TheConditionIsOneBool) {
   EXPECT_THAT(error("d = Identity (R)"), HasSubstr("input 0 (cond) is tensor(float)"));
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::conditional_update_test

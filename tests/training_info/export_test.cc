@@ -11,8 +11,7 @@
 #include "training_info/author.h"
 #include "training_info/import.h"
 
-namespace onward {
-namespace {
+namespace onward::export_test {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -190,5 +189,4 @@ TEST(Export, LikeRefusesStrangers) {
       HasSubstr("no weights in common"));
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::export_test

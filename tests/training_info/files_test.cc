@@ -12,8 +12,7 @@
 #include "tests/support/text_model.h"
 #include "training_info/author.h"
 
-namespace onward {
-namespace {
+namespace onward::files_test {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -170,5 +169,4 @@ TEST(TrainingInfo, ReadsExternalDataInAlgorithm) {
   EXPECT_THAT(ValueOf(*model, "W"), ElementsAre(30, 40));
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::files_test

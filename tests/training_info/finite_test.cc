@@ -14,8 +14,7 @@
 #include "tests/support/text_model.h"
 #include "training_info/validate.h"
 
-namespace onward {
-namespace {
+namespace onward::finite_test {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -267,5 +266,4 @@ TEST(TrainingInfo, CheckFindsNonFiniteVariables) {
   EXPECT_THAT(findings->front().what, HasSubstr("'W'"));
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::finite_test

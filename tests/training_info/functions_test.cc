@@ -11,8 +11,7 @@
 #include "tests/support/text_model.h"
 #include "training_info/author.h"
 
-namespace onward {
-namespace {
+namespace onward::functions_test {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -163,5 +162,4 @@ TEST(Step, WeightsOfAnEntryWithoutOutputsAreUpdatedInPlace) {
   EXPECT_THAT(ValueOf(*training, "B"), ElementsAre(2, 3));
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::functions_test

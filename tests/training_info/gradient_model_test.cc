@@ -12,8 +12,7 @@
 #include "tests/support/text_model.h"
 #include "training_info/lower.h"
 
-namespace onward {
-namespace {
+namespace onward::gradient_model_test {
 
 using testing::AllOf;
 using testing::ElementsAre;
@@ -235,5 +234,4 @@ TEST(GradientModel, ImportsTheStandardWhereTheFileDoesNot) {
               ElementsAre(3, 5));
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::gradient_model_test

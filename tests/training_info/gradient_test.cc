@@ -6,8 +6,7 @@
 #include "onnx/onnx_pb.h"
 #include "tests/support/text_model.h"
 
-namespace onward {
-namespace {
+namespace onward::gradient_test {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -270,5 +269,4 @@ TEST(TrainingInfo, GradientSurvivesRaisingTheOpset) {
   EXPECT_THAT(ValueOf(*model, "W"), ElementsAre(2, 3));
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::gradient_test

@@ -8,8 +8,7 @@
 #include "tests/training_info/drawn_layer.h"
 #include "training_info/import.h"
 
-namespace onward {
-namespace {
+namespace onward::initial_layers_test {
 
 using ::testing::Each;
 using ::testing::HasSubstr;
@@ -226,5 +225,4 @@ TEST(Initializers, TextsAreChecked) {
   EXPECT_FALSE(MakeTrainable(ModelOf(MatMulLayer()), options, DefaultEnvironment()).ok());
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::initial_layers_test

@@ -9,8 +9,7 @@
 #include "tests/training_info/drawn_layer.h"
 #include "training_info/import.h"
 
-namespace onward {
-namespace {
+namespace onward::initializers_test {
 
 // --- distributions
 
@@ -170,5 +169,4 @@ TEST(Initializers, OrthogonalConvergesForManySeeds) {
   EXPECT_LT(std::abs(determinant_signs), 5 * std::sqrt(2000.0));
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::initializers_test

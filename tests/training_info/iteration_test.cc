@@ -9,8 +9,7 @@
 #include "tests/support/text_model.h"
 #include "training_info/portable_step.h"
 
-namespace onward {
-namespace {
+namespace onward::iteration_test {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -214,5 +213,4 @@ TEST(PortableEntries, ThatAreNotThereAreRefused) {
   EXPECT_THAT(broken.status().ToString(), HasSubstr("unknown-key"));
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::iteration_test

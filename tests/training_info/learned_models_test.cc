@@ -11,8 +11,7 @@
 #include "training_info/lower.h"
 #include "training_info/validate.h"
 
-namespace onward {
-namespace {
+namespace onward::learned_models_test {
 
 using testing::IsEmpty;
 using testing::SizeIs;
@@ -51,5 +50,4 @@ TEST(LearnedModels, AClassifierIsTrainedByItsScores) {
   EXPECT_LT(losses.back(), losses.front());
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::learned_models_test

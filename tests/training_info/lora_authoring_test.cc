@@ -9,8 +9,7 @@
 #include "absl/strings/match.h"
 #include "tests/training_info/lora_models.h"
 
-namespace onward {
-namespace {
+namespace onward::lora_authoring_test {
 
 using ::testing::AllOf;
 using ::testing::Contains;
@@ -292,5 +291,4 @@ TEST(Lora, WhatLooksOtherwiseIsNotMerged) {
               HasSubstr("does not look as"));
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::lora_authoring_test

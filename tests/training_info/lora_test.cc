@@ -8,8 +8,7 @@
 #include "training_info/lower.h"
 #include "training_info/validate.h"
 
-namespace onward {
-namespace {
+namespace onward::lora_test {
 
 using ::testing::AllOf;
 using ::testing::ElementsAre;
@@ -380,5 +379,4 @@ TEST(Lora, ChangesOfSixteenBitWeightsAreRoundedToThem) {
   EXPECT_LE(Distance(OutputOf(merged.model, x), training->Infer({{"x", x}})->at("y")), 2e-3);
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::lora_test

@@ -11,8 +11,7 @@
 #include "training_info/import.h"
 #include "training_info/lower.h"
 
-namespace onward {
-namespace {
+namespace onward::loss_parts_test {
 
 using ::testing::ElementsAre;
 
@@ -84,5 +83,4 @@ TEST(LossGraph, RefusesMetadataThatNameNothing) {
   EXPECT_FALSE(StoredLosses(model).has_value());
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::loss_parts_test

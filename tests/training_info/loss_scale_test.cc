@@ -10,8 +10,7 @@
 #include "tests/support/precision_network.h"
 #include "tests/support/text_model.h"
 
-namespace onward {
-namespace {
+namespace onward::loss_scale_test {
 
 double Number(const TrainingModel& model, const std::string& name) {
   return ValueOf(model, name)[0];
@@ -155,5 +154,4 @@ TEST_F(Scaling, AccumulationGoesOnAfterAnOverflow) {
   EXPECT_TRUE(SameVariables(WithoutScale(*disturbed), WithoutScale(*undisturbed)));
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::loss_scale_test

@@ -18,8 +18,7 @@
 #include "training_info/surgery/surgery.h"
 #include "training_info/validate.h"
 
-namespace onward {
-namespace {
+namespace onward::names_test {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
@@ -225,5 +224,4 @@ TEST(Names, CopiesRenameWhatBodiesCapture) {
   EXPECT_THAT(Verify(work), IsEmpty());
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::names_test

@@ -12,8 +12,7 @@
 #include "training_info/lower.h"
 #include "training_info/surgery/portable.h"
 
-namespace onward {
-namespace {
+namespace onward::portable_graph_test {
 
 constexpr char kNetwork[] = R"(<ir_version: 10, opset_import: ["" : 22]>
   m (float[2, 3] x, bool deep) => (float[2, 3] y, TYPE[2, 3] z)
@@ -126,5 +125,4 @@ TEST(TrainedStatistics, AreCopiedWhereOthersReadThem) {
   EXPECT_EQ(graph.nodes[2].inputs, std::vector<std::string>{"M"});
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::portable_graph_test

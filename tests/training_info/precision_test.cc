@@ -17,8 +17,7 @@
 #include "training_info/loss_parts.h"
 #include "training_info/lower.h"
 
-namespace onward {
-namespace {
+namespace onward::precision_test {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -215,5 +214,4 @@ TEST(Precision, NeedsAProductOfFloats) {
   EXPECT_THAT(std::string(made.status().message()), HasSubstr("precision is double"));
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::precision_test

@@ -9,8 +9,7 @@
 #include "training_info/author.h"
 #include "training_info/validate.h"
 
-namespace onward {
-namespace {
+namespace onward::rate_test {
 
 using ::testing::ElementsAre;
 using ::testing::FloatNear;
@@ -157,5 +156,4 @@ TEST(ReplaceRate, RefusesFilesOfOthers) {
   EXPECT_THAT(std::string(StoredRate(taken).status().message()), HasSubstr("onward.schedule"));
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::rate_test

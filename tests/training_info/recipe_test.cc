@@ -14,8 +14,7 @@
 #include "training_info/author_update.h"
 #include "training_info/import.h"
 
-namespace onward {
-namespace {
+namespace onward::recipe_test {
 
 using ::testing::ElementsAre;
 using ::testing::FloatNear;
@@ -375,5 +374,4 @@ TEST(Clipping, ByValueAndByUnit) {
   }
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::recipe_test

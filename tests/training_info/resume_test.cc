@@ -10,8 +10,7 @@
 #include "training_info/author.h"
 #include "training_info/loss_scale.h"
 
-namespace onward {
-namespace {
+namespace onward::resume_test {
 
 Model Perceptron() {
   return TextModel(R"(
@@ -187,5 +186,4 @@ TEST(Groups, Resume) {
   ExpectResumes(options);
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::resume_test

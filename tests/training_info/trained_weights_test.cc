@@ -11,8 +11,7 @@
 #include "training_info/import.h"
 #include "training_info/surgery/surgery.h"
 
-namespace onward {
-namespace {
+namespace onward::trained_weights_test {
 
 using ::testing::Contains;
 using ::testing::ElementsAre;
@@ -202,5 +201,4 @@ TEST(MakeTrainable, TheZeroHalfOfARecurrentBiasStaysZero) {
   EXPECT_THAT(std::vector<double>(b.begin() + 2, b.end()), ElementsAre(0, 0));
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::trained_weights_test

@@ -14,8 +14,7 @@
 #include "training_info/author.h"
 #include "training_info/export.h"
 
-namespace onward {
-namespace {
+namespace onward::training_bodies_test {
 
 using ::testing::DoubleNear;
 using ::testing::ElementsAre;
@@ -255,5 +254,4 @@ TEST(TrainingBodies, DropoutInABranchDrops) {
   EXPECT_TRUE(differs);
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::training_bodies_test

@@ -17,8 +17,7 @@
 #include "training_info/export.h"
 #include "training_info/import.h"
 
-namespace onward {
-namespace {
+namespace onward::training_mode_test {
 
 using ::testing::Contains;
 using ::testing::ElementsAre;
@@ -175,5 +174,4 @@ TEST(TrainingMode, CommandsSayAndUseInferenceMode) {
   EXPECT_NE(Values(like.initializers.at("mean")), (std::vector<double>{0, 0.25}));
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::training_mode_test

@@ -10,8 +10,7 @@
 #include "tests/support/text_model.h"
 #include "training_info/validate.h"
 
-namespace onward {
-namespace {
+namespace onward::types_test {
 
 using testing::ElementsAreArray;
 
@@ -63,5 +62,4 @@ INSTANTIATE_TEST_SUITE_P(
             {}}),
     [](const auto& info) { return info.param.name; });
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::types_test

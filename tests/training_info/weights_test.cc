@@ -15,8 +15,7 @@
 #include "training_info/import.h"
 #include "training_info/surgery/surgery.h"
 
-namespace onward {
-namespace {
+namespace onward::weights_test {
 
 using ::testing::ElementsAre;
 
@@ -278,5 +277,4 @@ TEST(WeightDecisions, MetadataSurvivesARewrite) {
   EXPECT_EQ(again.ValueMetadata("t", kKind), "PARAMETER");
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::weights_test

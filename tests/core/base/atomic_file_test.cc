@@ -15,8 +15,7 @@
 
 #include "tests/support/scratch.h"
 
-namespace onward {
-namespace {
+namespace onward::atomic_file_test {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -159,5 +158,4 @@ TEST_F(AtomicFileTest, LongestNames) {
   EXPECT_EQ(scratch_.Read(name), "x");
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::atomic_file_test

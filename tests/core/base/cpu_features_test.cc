@@ -9,8 +9,7 @@
 #include "core/runtime/compile/compile.h"
 #include "environment/environment.h"
 
-namespace onward {
-namespace {
+namespace onward::cpu_features_test {
 
 using testing::HasSubstr;
 
@@ -39,5 +38,4 @@ TEST(CpuFeatures, WithThemThereAreKernels) {
   EXPECT_FALSE(device->kernels().all().empty());
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::cpu_features_test

@@ -4,8 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace onward {
-namespace {
+namespace onward::json_test {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -47,5 +46,4 @@ TEST(Json, ListsHoldAnyBytes) {
   }
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::json_test

@@ -10,8 +10,7 @@
 #include <utility>
 #include <vector>
 
-namespace onward {
-namespace {
+namespace onward::parallel_test {
 
 class Parallel : public testing::TestWithParam<Walk> {};
 
@@ -102,5 +101,4 @@ TEST(ParallelWalk, OneThreadGoesInOrder) {
   EXPECT_THAT(order, testing::ElementsAre(0, 1, 2, 2, 1, 0));
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::parallel_test

@@ -6,8 +6,7 @@
 #include <utility>
 #include <vector>
 
-namespace onward {
-namespace {
+namespace onward::size_text_test {
 
 TEST(SizeText, HasTheUnitThatFits) {
   for (const auto& [bytes, text] :
@@ -24,5 +23,4 @@ TEST(SizeText, HasTheUnitThatFits) {
   }
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::size_text_test

@@ -6,8 +6,7 @@
 
 #include <cmath>
 
-namespace onward {
-namespace {
+namespace onward::spec_test {
 
 using ::testing::HasSubstr;
 using ::testing::Pair;
@@ -80,5 +79,4 @@ TEST(UnknownWord, ListsWhatIsValid) {
               HasSubstr("there are none"));
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::spec_test

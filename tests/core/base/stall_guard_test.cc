@@ -3,8 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace onward {
-namespace {
+namespace onward::stall_guard_test {
 
 constexpr int64_t kMicrosecond = 1'000, kMillisecond = 1'000'000;
 
@@ -82,5 +81,4 @@ TEST(StallGuard, LargeTeamsShrinkByHalf) {
   EXPECT_EQ(busy.guard.Team(8, busy.now + 1000 * kMillisecond), 8);
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::stall_guard_test

@@ -17,8 +17,7 @@
 #include "tests/support/recognised.h"
 #include "tests/support/text_model.h"
 
-namespace onward {
-namespace {
+namespace onward::attention_pattern_test {
 
 const char kAttention[] = "ScaledDotProductAttention";
 
@@ -188,5 +187,4 @@ TEST_P(RecogniseAttention, Holds) {
 INSTANTIATE_TEST_SUITE_P(Rows, RecogniseAttention, testing::ValuesIn(Rows()),
                          [](const auto& info) { return info.param.name; });
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::attention_pattern_test

@@ -18,8 +18,7 @@
 #include "tests/support/recognised.h"
 #include "tests/support/text_model.h"
 
-namespace onward {
-namespace {
+namespace onward::recognise_test {
 
 struct Row {
   std::string name;
@@ -351,5 +350,4 @@ TEST(Recognise, DoesNotReadWhatItRemoves) {
   EXPECT_TRUE(FindingsToStatus(CheckGraph(*graph)).ok()) << ToText(*graph);
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::recognise_test

@@ -9,8 +9,7 @@
 #include "core/graph/infer.h"
 #include "tests/support/text_model.h"
 
-namespace onward {
-namespace {
+namespace onward::shape_data_test {
 
 struct ShapeCase {
   std::string name, graph, type;  // of y
@@ -80,5 +79,4 @@ INSTANTIATE_TEST_SUITE_P(
                   "float[?]"}),
     [](const auto& info) { return info.param.name; });
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::shape_data_test

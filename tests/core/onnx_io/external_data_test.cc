@@ -15,8 +15,7 @@
 #include "tests/support/scratch.h"
 #include "tests/support/text_model.h"
 
-namespace onward {
-namespace {
+namespace onward::external_data_test {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -281,5 +280,4 @@ TEST_F(ExternalDataTest, EveryPlace) {
   }
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::external_data_test

@@ -9,8 +9,7 @@
 #include "tests/support/guard.h"
 #include "tests/support/text_model.h"
 
-namespace onward {
-namespace {
+namespace onward::hostile_bytes_test {
 
 using ::testing::HasSubstr;
 
@@ -270,5 +269,4 @@ TEST(Amplification, NothingQuadratic) {
   }
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::hostile_bytes_test

@@ -16,8 +16,7 @@
 #include "training_info/lower.h"
 #include "training_info/validate.h"
 
-namespace onward {
-namespace {
+namespace onward::hostile_constraints_test {
 
 using ::testing::HasSubstr;
 using Rows = std::vector<Hostile>;
@@ -328,5 +327,4 @@ TEST(HostileArithmetic, GemmOfIntegersSaturatesItsFactors) {
   EXPECT_EQ(*result->begin()->second.data<int64_t>(), std::numeric_limits<int64_t>::max());
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::hostile_constraints_test

@@ -12,8 +12,7 @@
 #include "tests/support/text_model.h"
 #include "training_info/validate.h"
 
-namespace onward {
-namespace {
+namespace onward::hostile_operators_test {
 
 using Rows = std::vector<Hostile>;
 
@@ -260,5 +259,4 @@ TEST(HostileCall, OwnFunctionsWithOddInputs) {
   }
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::hostile_operators_test

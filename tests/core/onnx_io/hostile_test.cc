@@ -8,8 +8,7 @@
 #include "tests/support/attempt.h"
 #include "tests/support/text_model.h"
 
-namespace onward {
-namespace {
+namespace onward::hostile_test {
 
 using Rows = std::vector<Hostile>;
 
@@ -513,5 +512,4 @@ Rows TrainingRows() {
 INSTANTIATE_TEST_SUITE_P(TrainingInfo, HostileModel, testing::ValuesIn(TrainingRows()),
                          [](const auto& row) { return row.param.name; });
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::hostile_test

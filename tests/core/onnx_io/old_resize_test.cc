@@ -8,8 +8,7 @@
 #include "tests/support/text_model.h"
 #include "training_info/lower.h"
 
-namespace onward {
-namespace {
+namespace onward::old_resize_test {
 
 using ::testing::ElementsAre;
 
@@ -47,5 +46,4 @@ TEST(OldResize, TakesThePixelBefore) {
               ElementsAre(1, 1, 2));
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::old_resize_test

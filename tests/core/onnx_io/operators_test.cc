@@ -13,8 +13,7 @@
 #include "tests/support/text_model.h"
 #include "training_info/lower.h"
 
-namespace onward {
-namespace {
+namespace onward::operators_test {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -126,5 +125,4 @@ TEST(Operators, OldSlopesOfPReluGoAlongTheChannels) {
             (std::vector<double>{-2, 2, -6, 4, -15, -18}));
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::operators_test

@@ -9,8 +9,7 @@
 #include "onnx/defs/parser.h"
 #include "tests/support/text_model.h"
 
-namespace onward {
-namespace {
+namespace onward::rewrite_test {
 
 using ::google::protobuf::util::MessageDifferencer;
 using ::testing::HasSubstr;
@@ -190,5 +189,4 @@ TEST(Rewrite, OperatorsOfARuntimeStayInTheStandardsDomain) {
   }
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::rewrite_test

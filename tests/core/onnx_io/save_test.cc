@@ -18,8 +18,7 @@
 #include "tests/support/scratch.h"
 #include "tests/support/text_model.h"
 
-namespace onward {
-namespace {
+namespace onward::save_test {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -159,5 +158,4 @@ TEST_F(SaveTest, KilledWhileSaving) {
   EXPECT_THAT(FilesIn(scratch_.folder()), ElementsAre("m.onnx"));
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::save_test

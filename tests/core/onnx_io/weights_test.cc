@@ -24,8 +24,7 @@
 #include "tests/support/scratch.h"
 #include "tests/support/text_model.h"
 
-namespace onward {
-namespace {
+namespace onward::weights_test {
 
 using ::testing::AllOf;
 using ::testing::ElementsAre;
@@ -476,5 +475,4 @@ TEST_F(WeightsTest, OneFileOfMoreThanTwoGiB) {
               AllOf(HasSubstr(path), HasSubstr("at most 2 GiB"), HasSubstr("external data")));
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::weights_test

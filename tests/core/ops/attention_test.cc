@@ -15,8 +15,7 @@
 #include "tests/support/text_model.h"
 #include "training_info/lower.h"
 
-namespace onward {
-namespace {
+namespace onward::attention_test {
 
 constexpr float kNever = -std::numeric_limits<float>::infinity();
 
@@ -309,5 +308,4 @@ INSTANTIATE_TEST_SUITE_P(
     }),
     [](const auto& info) { return info.param.name; });
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::attention_test

@@ -13,8 +13,7 @@
 #include <ostream>
 #include <vector>
 
-namespace onward {
-namespace {
+namespace onward::float_math_test {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
@@ -166,5 +165,4 @@ TEST(FloatMath, AMaximumPassesOverNanAndASumDoesNot) {
   }
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::float_math_test

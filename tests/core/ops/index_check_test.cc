@@ -11,8 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/ops/index/index.h"
 
-namespace onward {
-namespace {
+namespace onward::index_check_test {
 
 using testing::HasSubstr;
 
@@ -50,5 +49,4 @@ TYPED_TEST(IndexCheckTest, NothingIsInsideAnEmptyAxis) {
   EXPECT_TRUE(CheckIndices(Node(), Tensor::FromValues<TypeParam>({0}, {}), 0).ok());
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::index_check_test

@@ -11,8 +11,7 @@
 #include "tests/support/text_model.h"
 #include "training_info/lower.h"
 
-namespace onward {
-namespace {
+namespace onward::pictures_test {
 
 using ::testing::HasSubstr;
 
@@ -107,5 +106,4 @@ TEST(HugeRegions, End) {
   EXPECT_TRUE(std::isnan(y->data<float>()[8]));
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::pictures_test

@@ -10,8 +10,7 @@
 #include <random>
 #include <vector>
 
-namespace onward {
-namespace {
+namespace onward::sgemm_test {
 
 struct Row {
   int64_t m, n, k;
@@ -111,5 +110,4 @@ INSTANTIATE_TEST_SUITE_P(Sizes, SgemmTest,
                                          Row{200, 40, 600}, Row{25, 100, 801}),
                          [](const auto& info) { return testing::PrintToString(info.param); });
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::sgemm_test

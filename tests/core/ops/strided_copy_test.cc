@@ -12,8 +12,7 @@
 #include "absl/strings/str_join.h"
 #include "core/base/parallel.h"
 
-namespace onward {
-namespace {
+namespace onward::strided_copy_test {
 
 struct Row {
   std::vector<int64_t> in;
@@ -81,5 +80,4 @@ TEST(StridedCopy, TellsPlanesThatItTransposes) {
   EXPECT_FALSE(StridedCopy(DType::kFloat, odd, turned).transposes());
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::strided_copy_test

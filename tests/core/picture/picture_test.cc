@@ -10,8 +10,7 @@
 
 #include "absl/strings/escaping.h"
 
-namespace onward {
-namespace {
+namespace onward::picture_test {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -189,5 +188,4 @@ TEST(Picture, DamagedFiles) {
   }
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::picture_test

@@ -8,8 +8,7 @@
 #include "tests/support/text_model.h"
 #include "training_info/lower.h"
 
-namespace onward {
-namespace {
+namespace onward::control_test {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -287,5 +286,4 @@ TEST(Strings, HaveMemoryOfTheirOwnInAPlan) {
   }
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::control_test

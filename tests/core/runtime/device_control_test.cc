@@ -17,8 +17,7 @@
 #include "tests/support/text_model.h"
 #include "training_info/lower.h"
 
-namespace onward {
-namespace {
+namespace onward::device_control_test {
 
 using testing::HasSubstr;
 
@@ -211,5 +210,4 @@ TEST(DeviceBodies, SurviveFailures) {
   }
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::device_control_test

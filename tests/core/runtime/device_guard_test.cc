@@ -19,8 +19,7 @@
 #include "training_info/loss_scale.h"
 #include "training_info/step.h"
 
-namespace onward {
-namespace {
+namespace onward::device_guard_test {
 
 using testing::HasSubstr;
 
@@ -199,5 +198,4 @@ TEST(GuardedStretch, IsDoneAsAWholeOrNotAtAll) {
   }
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::device_guard_test

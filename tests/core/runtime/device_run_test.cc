@@ -20,8 +20,7 @@
 #include "training_info/lower.h"
 #include "training_info/step.h"
 
-namespace onward {
-namespace {
+namespace onward::device_run_test {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -256,5 +255,4 @@ TEST(DeviceRuns, FindWhatIsFedOnTheWay) {
   }
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::device_run_test

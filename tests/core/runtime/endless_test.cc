@@ -13,8 +13,7 @@
 #include "training_info/author.h"
 #include "training_info/lower.h"
 
-namespace onward {
-namespace {
+namespace onward::endless_test {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -231,5 +230,4 @@ TEST(LongLoop, StopsWhenAsked) {
   EXPECT_EQ(out.status().code(), absl::StatusCode::kCancelled) << out.status();
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::endless_test

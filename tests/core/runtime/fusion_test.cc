@@ -22,8 +22,7 @@
 #include "tests/support/text_model.h"
 #include "training_info/lower.h"
 
-namespace onward {
-namespace {
+namespace onward::fusion_test {
 
 struct Row {
   std::string name, text;
@@ -337,5 +336,4 @@ const std::vector<Row>& Rows() {
 INSTANTIATE_TEST_SUITE_P(Graphs, Fusion, testing::ValuesIn(Rows()),
                          [](const auto& info) { return info.param.name; });
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::fusion_test

@@ -18,8 +18,7 @@
 #include "tests/support/text_model.h"
 #include "training_info/author.h"
 
-namespace onward {
-namespace {
+namespace onward::guard_test {
 
 struct Row {
   std::string name, text;
@@ -152,5 +151,4 @@ const std::vector<Row>& Rows() {
 INSTANTIATE_TEST_SUITE_P(Models, Guard, testing::ValuesIn(Rows()),
                          [](const auto& info) { return info.param.name; });
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::guard_test

@@ -10,8 +10,7 @@
 #include "tests/support/text_model.h"
 #include "training_info/lower.h"
 
-namespace onward {
-namespace {
+namespace onward::known_types_test {
 
 // Counts the calls whose types are asked for.
 class CountingOperators : public KnownTypes {
@@ -107,5 +106,4 @@ TEST_F(KnownTypesTest, ContradictionsAreTheStandards) {
   EXPECT_EQ(again, ProgramOf(kMixed).Prepare(wrong).status());
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::known_types_test

@@ -20,8 +20,7 @@
 #include "tests/support/text_model.h"
 #include "training_info/lower.h"
 
-namespace onward {
-namespace {
+namespace onward::nan_test {
 
 struct Row {
   std::string name, text;
@@ -323,5 +322,4 @@ TEST_P(NanInFusedSteps, Show) {
 INSTANTIATE_TEST_SUITE_P(Steps, NanInFusedSteps, testing::ValuesIn(Rows()),
                          [](const auto& info) { return info.param.name; });
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::nan_test

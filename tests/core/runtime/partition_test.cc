@@ -21,8 +21,7 @@
 #include "training_info/lower.h"
 #include "training_info/step.h"
 
-namespace onward {
-namespace {
+namespace onward::partition_test {
 
 using testing::ElementsAreArray;
 using testing::HasSubstr;
@@ -321,5 +320,4 @@ TEST(RequiredDevice, RefusesAFallback) {
   EXPECT_THAT(found.status().message(), HasSubstr("(Erf): no kernel"));
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::partition_test

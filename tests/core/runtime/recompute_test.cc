@@ -9,8 +9,7 @@
 #include "environment/environment.h"
 #include "tests/support/text_model.h"
 
-namespace onward {
-namespace {
+namespace onward::recompute_test {
 
 constexpr int kLayers = 8;
 
@@ -98,5 +97,4 @@ TEST(Recompute, SaysWhatWouldBeNeeded) {
   EXPECT_NE(step.status().message().find("smaller batch"), std::string::npos) << step.status();
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::recompute_test

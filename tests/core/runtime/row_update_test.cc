@@ -7,8 +7,7 @@
 #include "core/onnx_io/operators.h"
 #include "core/runtime/rewrite/fuse.h"
 
-namespace onward {
-namespace {
+namespace onward::row_update_test {
 
 using testing::ElementsAre;
 
@@ -72,5 +71,4 @@ TEST(RowUpdate, NeedsTheDeclarationToHoldForTheCall) {
       ElementsAre("GatherGrad", "Step"));
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::row_update_test

@@ -11,8 +11,7 @@
 #include "tests/support/text_model.h"
 #include "training_info/lower.h"
 
-namespace onward {
-namespace {
+namespace onward::unknown_operators_test {
 
 using testing::AllOf;
 using testing::HasSubstr;
@@ -115,5 +114,4 @@ TEST(WithoutKernel, MatterWhereTheyAreNeeded) {
   EXPECT_TRUE(RunPoorly(kWithoutKernels, {"z", "u"}).ok());
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::unknown_operators_test

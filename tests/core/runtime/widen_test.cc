@@ -19,8 +19,7 @@
 #include "environment/environment.h"
 #include "tests/support/far_device.h"
 
-namespace onward {
-namespace {
+namespace onward::widen_test {
 
 using testing::ElementsAre;
 
@@ -289,5 +288,4 @@ TEST(WidenedGraph, IsTheHostsAlone) {
               ElementsAre("Cast@cpu", "Cast@cpu", "MatMul@cpu", "Cast@cpu"));
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::widen_test

@@ -7,8 +7,7 @@
 
 #include "core/tensor/dispatch.h"
 
-namespace onward {
-namespace {
+namespace onward::finite_test {
 
 TEST(AllFinite, LooksAtEveryElementOfEveryFloatingType) {
   constexpr double kInf = std::numeric_limits<double>::infinity();
@@ -37,5 +36,4 @@ TEST(AllFinite, HoldsForWhatHasNoInfinities) {
   EXPECT_TRUE(AllFinite(Tensor(DType::kFloat, {0})));
 }
 
-}  // namespace
-}  // namespace onward
+}  // namespace onward::finite_test
