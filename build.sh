@@ -29,24 +29,20 @@ build() {  # TARGET...
   "$cmake" --build build --target "$@"
 }
 
-# Onward as part of another project, tests/package/subproject, which wants it sanitized: both are tried at once.
+# Folders of sanitized builds are beside build/: paths from there are the same, and so is what the compiler cache has.
 sanitize() {  # NAME...
-  local targets=(host "${@/%/_test}") wanted=()
+  local targets=("${@/%/_test}") wanted=()
   [ $# -gt 0 ] && wanted=(-R "^($(IFS='|'; echo "$*"))_[0-9]+$") || targets=(all)
-  export CCACHE_SLOPPINESS=pch_defines,time_macros CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1  # as cmake/TopLevel.cmake
-  configure tests/package/subproject build/sanitize -DONWARD_SOURCE="$PWD" -DONWARD_SANITIZE=ON -DONWARD_TESTS=ON \
-    -DONWARD_CUDA="${ONWARD_CUDA:-OFF}" -DCMAKE_CXX_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_FLAGS="-O0 -g1 -fpch-preprocess"
-  "$cmake" --build build/sanitize --target "${targets[@]}"
+  configure . build-sanitize -DCMAKE_BUILD_TYPE=RelWithDebInfo -DONWARD_CUDA=OFF -DONWARD_SANITIZE=ON
+  "$cmake" --build build-sanitize --target "${targets[@]}"
   tools/cases.sh
   echo "== testing under sanitizers"
-  export ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1:quarantine_size_mb=16 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 GOMP_SPINCOUNT=10000
-  build/sanitize/host examples/mnist/trainable.onnx build/sanitize/trained.onnx
-  tools/test.sh build/sanitize/onward "${wanted[@]}"
+  export ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1:quarantine_size_mb=16 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
+  tools/test.sh build-sanitize "${wanted[@]}"
 }
 
 sanitize_cuda() {  # KIND
   local kind=$1 run=()
-  # A folder beside build/: paths from it are the same, and so are compiled objects in the cache.
   configure . "build-cuda-$kind" -DCMAKE_BUILD_TYPE=RelWithDebInfo -DONWARD_CUDA=ON -DONWARD_CUDA_SANITIZE="$kind"
   "$cmake" --build "build-cuda-$kind" --target cuda_emu_test cuda_test
   echo "== testing the emulated device under the $kind sanitizer"

@@ -7,7 +7,7 @@ add_library(onward::onward ALIAS onward_library)
 target_include_directories(onward_library PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>)
 target_compile_features(onward_library INTERFACE cxx_std_17)
 target_compile_definitions(onward_library PRIVATE ONWARD_LIBRARY ONWARD_VERSION="${PROJECT_VERSION}")
-target_compile_options(onward_library PRIVATE ${ONWARD_WARNINGS})
+target_compile_options(onward_library PRIVATE ${ONWARD_WARNINGS} ${ONWARD_SANITIZERS})
 target_link_libraries(onward_library PRIVATE $<BUILD_LOCAL_INTERFACE:onward_training_info>)
 target_link_options(onward_library PRIVATE LINKER:--version-script=${exports} LINKER:--no-undefined)
 set_target_properties(onward_library PROPERTIES

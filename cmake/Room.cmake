@@ -19,7 +19,7 @@ endfunction()
 function(onward_furnish target)
   cmake_parse_arguments(ROOM "" "" "DEPENDS;PRIVATE;FLAGS" ${ARGN})
   target_include_directories(${target} PUBLIC ${PROJECT_SOURCE_DIR})
-  target_compile_options(${target} PRIVATE ${ONWARD_WARNINGS} ${ROOM_FLAGS})
+  target_compile_options(${target} PRIVATE ${ONWARD_WARNINGS} ${ROOM_FLAGS} ${ONWARD_SANITIZERS})
   target_link_libraries(${target} PUBLIC ${ROOM_DEPENDS} PRIVATE ${ROOM_PRIVATE})
   if(ROOM_FLAGS OR target STREQUAL onward_base)
     target_precompile_headers(${target} PRIVATE <cmake/precompiled.h>)  # not by its folder: clones share it in the compiler cache

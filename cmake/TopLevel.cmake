@@ -15,6 +15,3 @@ endif()
 add_compile_options($<$<COMPILE_LANGUAGE:C,CXX>:-fpch-preprocess>)
 # GCC 12 sees uninitialised memory and overlaps in absl::InlinedVector and std::string that are not there.
 set(ONWARD_WARNINGS -Wall -Wextra -Werror -Wno-uninitialized -Wno-maybe-uninitialized -Wno-restrict -Wno-array-bounds)
-if(ONWARD_SANITIZE)  # more of these; the plain build is the judge of warnings
-  list(APPEND ONWARD_WARNINGS -Wno-error)
-endif()
