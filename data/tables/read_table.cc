@@ -184,10 +184,10 @@ absl::StatusOr<RowFilter> FittingRows(const ChosenTable& chosen, const LoadedDat
   return RowFilter([counts = std::move(counts)](int64_t row) { return counts[row]; });
 }
 
-// A name that only the other part has would end a run in one of its folds, however rare it is:
-// where nothing else is said, names count from the second time on.
-DataOptions ForFold(DataOptions options, const DataContext& context) {
-  if (options.parts.fold && context.made_for_data && !options.table.rare) options.table.rare = 2;
+// A name that only the other part has would end a run, however rare it is: where nothing else is
+// said, names count from the second time on.
+DataOptions ForPart(DataOptions options, const DataContext& context) {
+  if (options.parts.any() && context.made_for_data && !options.table.rare) options.table.rare = 2;
   return options;
 }
 
@@ -214,6 +214,9 @@ absl::Status AddTableLabels(const ChosenTable& chosen, const LabelSummary& summa
   if (!summary.numeric()) {
     auto words = summary.Words();
     if (!words.ok()) return Annotate(words.status(), table.path());
+    for (const std::string& word : *words) {
+      ONWARD_RETURN_IF_ERROR(CheckUtf8(table, column, word));
+    }
     for (size_t i = 0; i < words->size(); ++i) codes[(*words)[i]] = static_cast<int64_t>(i);
     data->class_names = *std::move(words);
   }
@@ -281,7 +284,7 @@ absl::StatusOr<LoadedData> ReadTable(const std::string& path, TableFile file,
     }
     ONWARD_ASSIGN_OR_RETURN(FittedTable fitted,
                             FitTable(*chosen.table, chosen.columns, summary,
-                                     ForFold(options, context), context.made_for_data));
+                                     ForPart(options, context), context.made_for_data));
     preparation.table = std::move(fitted.preparation);
     preparation.table->task = task;
     chosen.columns.inputs = std::move(fitted.places);
