@@ -345,8 +345,9 @@ absl::StatusOr<FittedTable> FitTable(const Table& table, const TableColumns& col
     fitted.places.push_back(place);
   }
   if (fitted.places.empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(table.path(), ": no column is left as input; ", note.LeftOutText()));
+    return absl::InvalidArgumentError(absl::StrCat(table.path(), ": no column is left as input; ",
+                                                   note.LeftOutText(),
+                                                   "; keep=NAME takes a column all the same"));
   }
   fitted.note = note.Text(fitted.preparation);
   return fitted;

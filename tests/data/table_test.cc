@@ -238,9 +238,9 @@ TEST_F(TableTest, RunningNumbersAreLeftOut) {
                 AllOf(StartsWith("2 "), HasSubstr("day only counts the rows (drop=day?)")));
   }
   EXPECT_THAT(note_of(table("day", 1, 2)), Not(HasSubstr("counts")));
-  EXPECT_THAT(
-      ErrorOf(Csv("id,y\n1,0\n2,1\n3,1\n", "label=y")),
-      HasSubstr("no column is left as input; left out: id (a number for each row; keep=id"));
+  EXPECT_THAT(ErrorOf(Csv("id,y\n1,0\n2,1\n3,1\n", "label=y")),
+              HasSubstr("no column is left as input; left out: id (a number for each row; keep=id "
+                        "takes it); keep=NAME takes a column all the same"));
 }
 
 TEST_F(TableTest, NumbersThatAreNames) {
@@ -403,8 +403,15 @@ TEST_F(KnownTableTest, WhatItDoesNotKnowIsRefused) {
 TEST_F(KnownTableTest, OthersAreTakenForRareOnes) {
   const auto data = Open(Csv("t,y\na,0\na,1\nb,1\nb,0\nc,1\n", "label=y&rare=2"));
   const Preparation known = *data->preparation();
-  EXPECT_THAT(All(*Open(Csv("t,y\nz,0\nb,1\n", "label=y"), {.preparation = &known})),
-              ElementsAre(0, 0, 1, 0, 1, 0));
+  EXPECT_THAT(data->notes(), ElementsAre(Not(HasSubstr("taken for"))));
+  const auto others =
+      Open(Csv("t,y\nb,1\nz,0\n,1\nw,0\n", "label=y&missing=skip"), {.preparation = &known});
+  EXPECT_THAT(All(*others), ElementsAre(0, 1, 0, 0, 0, 1, 0, 0, 1));
+  EXPECT_THAT(others->notes(),
+              ElementsAre(HasSubstr("a.csv: taken for 'other', as rare names were: t ('z' in row 2 "
+                                    "(line 3), 2 rows)")));
+  const auto none = Open(Csv("t,y\nz,0\nb,1\n", "label=y"), {.preparation = &known});
+  EXPECT_THAT(All(*none), ElementsAre(0, 0, 1, 0, 1, 0));
 }
 
 TEST_F(KnownTableTest, WithoutHeaderByPlace) {
