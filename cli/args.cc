@@ -177,6 +177,9 @@ class ArgsParser {
 
   absl::Status TakeFileFlag(const FileFlag& from) {
     std::vector<std::string> names;
+    for (const Argument& argument : command_.arguments) {
+      names.push_back(absl::AsciiStrToLower(argument.name));
+    }
     for (const Flag& flag : command_.flags) {
       names.push_back(flag.name);
       if (flag.name != from.name) continue;

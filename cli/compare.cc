@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // onward compare: the same inputs through two models, or one model against a
 // folder of expected outputs.
+#include <algorithm>
 #include <filesystem>
 #include <iostream>
 #include <set>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "cli/commands.h"
 #include "cli/compare_tensors.h"
 #include "cli/compute_flags.h"
@@ -51,9 +53,78 @@ std::vector<std::string> CommonValues(const Graph& a, const Graph& b) {
   return common;
 }
 
-absl::StatusOr<ValueMap> MissingFeeds(const Graph& graph, ValueMap feeds) {
+std::string Named(const std::vector<NamedType>& values) {
+  return absl::StrJoin(values, ", ", [](std::string* out, const NamedType& v) {
+    absl::StrAppend(out, v.name, " (", v.type.ToString(), ")");
+  });
+}
+
+// The type that one tensor may have for both; an error where there is none.
+absl::StatusOr<ValueType> TypeForBoth(const ValueType& a, const ValueType& b) {
+  if (!a.is_tensor() || !b.is_tensor()) return a;
+  bool differ = a.dtype != b.dtype;
+  ValueType type = a;
+  if (a.has_rank && b.has_rank) {
+    differ |= a.rank() != b.rank();
+    for (int i = 0; !differ && i < a.rank(); ++i) {
+      if (!b.dims[i].known()) continue;
+      differ = a.dims[i].known() && a.dims[i].value != b.dims[i].value;
+      type.dims[i] = b.dims[i];
+    }
+  }
+  if (differ) return absl::InvalidArgumentError("the types differ");
+  return type;
+}
+
+struct Side {
+  std::string path;
+  const Graph& graph;
+};
+
+// The inputs of A, in sizes that B takes, too: both are given the same tensors, by name.
+absl::StatusOr<std::vector<NamedType>> CommonInputs(const Side& a, const Side& b) {
+  std::vector<NamedType> inputs = a.graph.FeedInputs();
+  const std::vector<NamedType> others = b.graph.FeedInputs();
+  std::vector<std::string> differ;
+  for (const NamedType& other : others) {
+    const auto it = std::find_if(inputs.begin(), inputs.end(),
+                                 [&](const NamedType& in) { return in.name == other.name; });
+    const auto type =
+        it == inputs.end() ? absl::NotFoundError("") : TypeForBoth(it->type, other.type);
+    if (type.ok()) {
+      it->type = *type;
+    } else {
+      differ.push_back(other.name);
+    }
+  }
+  if (differ.empty()) return inputs;
+  return absl::InvalidArgumentError(
+      absl::StrCat("the models take different inputs: '", a.path, "' takes ",
+                   Named(a.graph.FeedInputs()), "; '", b.path, "' takes ", Named(others),
+                   ". Both are given the same tensors by name. To compare "
+                   "answers to different ones, keep those of one model: onward run ",
+                   b.path, " --input ", differ[0], "=FILE --output-dir DIR, then onward compare ",
+                   a.path, " DIR --input ..."));
+}
+
+absl::Status CheckOutputs(const Side& a, const Side& b) {
+  std::set<std::string> values;
+  for (const NamedType& in : b.graph.inputs) values.insert(in.name);
+  for (const auto& [name, tensor] : b.graph.initializers) values.insert(name);
+  for (const Node& node : b.graph.nodes) values.insert(node.outputs.begin(), node.outputs.end());
+  for (const NamedType& out : a.graph.outputs) {
+    if (values.contains(out.name)) continue;
+    return absl::InvalidArgumentError(absl::StrCat("'", b.path, "' has no value '", out.name,
+                                                   "', an output of '", a.path,
+                                                   "'; its outputs are ", Named(b.graph.outputs)));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<ValueMap> MissingFeeds(const std::vector<NamedType>& inputs, const Graph& graph,
+                                      ValueMap feeds) {
   std::vector<NamedType> missing;
-  for (const NamedType& in : graph.FeedInputs()) {
+  for (const NamedType& in : inputs) {
     if (in.type.kind == ValueType::Kind::kOptional) feeds.try_emplace(in.name);
     if (!feeds.contains(in.name)) missing.push_back(in);
   }
@@ -106,12 +177,15 @@ absl::StatusOr<int> RunCompare(const Args& args, const Environment& environment)
       }
       values = common;
     }
-    ONWARD_ASSIGN_OR_RETURN(feeds, MissingFeeds(a, std::move(feeds)));
+    const Side side_a{args.Argument("A"), a}, side_b{other.string(), b};
+    ONWARD_ASSIGN_OR_RETURN(const std::vector<NamedType> inputs, CommonInputs(side_a, side_b));
+    ONWARD_RETURN_IF_ERROR(CheckOutputs(side_a, side_b));
+    ONWARD_ASSIGN_OR_RETURN(feeds, MissingFeeds(inputs, a, std::move(feeds)));
     auto values_b = RunValues(std::move(b), feeds, values, environment);
     if (!values_b.ok()) return Naming(other.string(), values_b.status());
     expected = *std::move(values_b);
   }
-  ONWARD_ASSIGN_OR_RETURN(feeds, MissingFeeds(a, std::move(feeds)));
+  ONWARD_ASSIGN_OR_RETURN(feeds, MissingFeeds(a.FeedInputs(), a, std::move(feeds)));
   ONWARD_ASSIGN_OR_RETURN(ValueMap got, RunValues(std::move(a), feeds, values, environment));
   const Tolerance tolerance{args.Double("rtol"), args.Double("atol")};
   std::string first;

@@ -7,6 +7,7 @@
 #include "cli/commands.h"
 #include "cli/compute_flags.h"
 #include "cli/open_data.h"
+#include "cli/shell_line.h"
 #include "cli/write_checked.h"
 #include "core/base/status.h"
 
@@ -40,8 +41,12 @@ absl::StatusOr<int> RunNew(const Args& args, const Environment& environment) {
   const std::string output = args.String("output");
   for (const std::string& note : made.data->notes()) std::cerr << "note: " << note << "\n";
   ONWARD_RETURN_IF_ERROR(WriteChecked(made.model, output, ReadWriteFlags(args), environment));
+  // As `train KIND` does at once.
+  const MadeTraining usual = TrainingFor(spec, *made.data, {});
   std::cout << output << ": a new model for " << Describe(*made.data) << "; next: onward train "
-            << output << " --data SPEC -o OUT\n";
+            << ShellWord(output) << " --data " << ShellWord(args.String("data")) << " --batch "
+            << usual.batch << " --epochs " << usual.epochs << " --optimizer " << usual.optimizer
+            << " --schedule " << usual.schedule << " -o OUT\n";
   return 0;
 }
 

@@ -246,10 +246,11 @@ absl::Status NamingFile(const Command& command, const Args& args, const absl::St
   for (const Flag& flag : command.flags) {
     if (flag.names != FlagNames::kData) continue;
     for (const std::string& value : args.All(flag.name)) {
-      const absl::Status wrong = SplitDataSpec(value, Split::kTrain).status();
-      if (wrong.message() == message) {
+      const auto spec = SplitDataSpec(value, Split::kTrain);
+      if (spec.status().message() == message) {
         return Annotate(status, absl::StrCat(Spelled(flag), " '", value, "'"));
       }
+      if (spec.ok() && absl::StartsWith(message, spec->path + ": ")) return status;
     }
   }
   for (const NamedPath& file : known) {

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "cli/author_flags.h"
 #include "cli/compute_flags.h"
+#include "cli/shell_line.h"
 #include "cli/write_checked.h"
 #include "core/base/status.h"
 #include "data/data_options.h"
@@ -202,7 +203,9 @@ std::vector<Flag> TrainFlags() {
                    "where classes differ in number: weigh them in the loss by how rare they are, "
                    "or take all equally often")
           .Implied("weights"),
-      Flag::Count("epochs", "N", "passes over the data", 1, kMostEpochs).Default("1"),
+      Flag::Count("epochs", "N", "passes over the data; for mlp and gpt as many as suit it", 1,
+                  kMostEpochs)
+          .Default("1"),
       Flag::Count("steps", "N", "steps in all (resumed ones included) instead of epochs", 1),
       Flag::Count("batch", "N", "examples per step", 1).Default(kDefaultBatch),
       Flag::Switch("drop-last", "leave out the short batch at the end of an epoch"),
@@ -314,7 +317,7 @@ absl::StatusOr<TrainOptions> ReadTrainOptions(const Args& args, const Model& mod
 
 std::string ResumeCommand(const Args& args, const std::optional<MadeTraining>& made,
                           const std::string& without) {
-  std::string line = absl::StrCat("onward train ", args.Argument("MODEL"));
+  std::string line = absl::StrCat("onward train ", ShellWord(args.Argument("MODEL")));
   // How the model is trained is in the file, how it is computed is not.
   std::vector<Flag> flags = Computing({}, nullptr).flags;
   for (Flag& flag : TrainFlags()) flags.push_back(std::move(flag));
@@ -324,13 +327,13 @@ std::string ResumeCommand(const Args& args, const std::optional<MadeTraining>& m
     if (of_the_start.contains(flag.name)) continue;
     for (const std::string& value : args.All(flag.name)) {
       absl::StrAppend(&line, " --", flag.name);
-      if (!flag.placeholder.empty()) absl::StrAppend(&line, " '", value, "'");
+      if (!flag.placeholder.empty()) absl::StrAppend(&line, " ", ShellWord(value));
     }
   }
   if (made && !args.Has("epochs") && !args.Has("steps")) {
     absl::StrAppend(&line, " --epochs ", made->epochs);
   }
-  return absl::StrCat(line, " --resume -o ", args.String("output"));
+  return absl::StrCat(line, " --resume -o ", ShellWord(args.String("output")));
 }
 
 }  // namespace onward

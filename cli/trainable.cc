@@ -97,7 +97,10 @@ absl::StatusOr<Model> Author(const Args& args, const std::shared_ptr<const Datas
   // A new head is one for other classes.
   if (args.Has("head")) StoreClasses({}, &model);
   ONWARD_ASSIGN_OR_RETURN(AuthorResult result, MakeTrainable(model, options, environment));
-  notes->insert(notes->end(), result.notes.begin(), result.notes.end());
+  // Of a model that was made a moment ago nobody asks what its parts are.
+  if (!made || args.Has("train") || args.Has("freeze")) {
+    notes->insert(notes->end(), result.notes.begin(), result.notes.end());
+  }
   if (std::string note = TwiceNote(model, options); !note.empty()) notes->push_back(note);
   result.model.set_path(model.path());
   StoreAuthorFlags(args, &result.model);

@@ -17,6 +17,7 @@
 #include "core/base/spec.h"
 #include "core/base/status.h"
 #include "data/file_bytes.h"
+#include "data/pictures/picture.h"
 #include "data/spec_kinds.h"
 
 namespace onward {
@@ -325,6 +326,8 @@ absl::Status UnknownKind(const std::string& kind, absl::string_view path_and_kin
     hint = absl::StrCat("; did you mean text:", path);
   } else if (absl::EndsWith(name, ".npz")) {
     hint = absl::StrCat("; did you mean npz:", path);
+  } else if (IsPictureName(path)) {
+    hint = absl::StrCat("; did you mean images:", path);
   } else if (IsFolder(path)) {
     hint = absl::StrCat("; did you mean images:", path, " or mnist:", path);
   } else if (const std::string near = NearestKind(kind); !near.empty()) {

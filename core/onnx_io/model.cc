@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <functional>
 #include <new>
+#include <optional>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -26,8 +27,21 @@ std::string FirstBytesHint(absl::string_view bytes) {
     return " (it looks like a zip archive, perhaps a PyTorch checkpoint)";
   if (bytes.size() > 8 && bytes[8] == '{') return " (it looks like safetensors)";
   if (absl::StartsWith(bytes, "\x89HDF")) return " (it looks like HDF5/Keras)";
+  if (absl::StartsWith(bytes, "version https://git-lfs")) {
+    return " (it is a pointer of Git LFS: `git lfs pull` fetches the file)";
+  }
   if (absl::StartsWith(bytes, "<") || absl::StartsWith(bytes, "{")) return " (it looks like text)";
   return "";
+}
+
+// What is wrong with bytes that do not parse; to be asked before a parser has used them up.
+std::string WhyNoModel(absl::string_view bytes) {
+  const std::string hint = FirstBytesHint(bytes);
+  const std::optional<CutField> cut = hint.empty() ? FieldCutShort(bytes) : std::nullopt;
+  if (!cut) return absl::StrCat(" is not an ONNX model", hint);
+  return absl::StrCat(" is cut short: its ", cut->name, ", from byte ", cut->begin,
+                      " on, ends at byte ", cut->end, ", but the file has ", bytes.size(),
+                      " bytes; fetch or copy it again");
 }
 
 absl::Status CheckVersions(const onnx::ModelProto& proto) {
@@ -100,14 +114,14 @@ absl::StatusOr<Model> ParseFrom(ModelBytes* bytes, const std::string& path, Trai
   if (!splices.ok()) return Annotate(splices.status(), where);
   const char* all = bytes->Load(0, bytes->size());
   if (!bytes->ok()) return absl::DataLossError(where + " could not be read completely");
-  constexpr size_t kMagic = 16;
-  const std::string hint = FirstBytesHint({all, std::min(bytes->size(), kMagic)});
+  const absl::string_view file(all, bytes->size());
+  const std::string hint = FirstBytesHint(file), why = WhyNoModel(file);
   if (training == Training::kLeaveOut) {
-    model.set_training_damaged(DropTraining({all, bytes->size()}, &*splices));
+    model.set_training_damaged(DropTraining(file, &*splices));
   }
   SplicedStream stream(bytes, *splices);
   if (!model.proto().ParseFromZeroCopyStream(&stream)) {
-    return absl::InvalidArgumentError(absl::StrCat(where, " is not an ONNX model", hint));
+    return absl::InvalidArgumentError(where + why);
   }
   if (!model.proto().has_graph() && model.proto().training_info_size() == 0) {
     return absl::InvalidArgumentError(

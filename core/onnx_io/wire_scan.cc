@@ -119,6 +119,28 @@ bool IsNumber(MessageKind parent, uint64_t field) {
   }
 }
 
+// Null for a tag that no model has.
+const char* NameOfModelField(uint64_t tag) {
+  constexpr std::pair<uint64_t, const char*> kFields[] = {
+      {1 << 3, "ir_version"},
+      {2 << 3 | 2, "producer_name"},
+      {3 << 3 | 2, "producer_version"},
+      {4 << 3 | 2, "domain"},
+      {5 << 3, "model_version"},
+      {6 << 3 | 2, "doc_string"},
+      {7 << 3 | 2, "graph"},
+      {8 << 3 | 2, "opset_import"},
+      {14 << 3 | 2, "metadata_props"},
+      {20 << 3 | 2, "training_info"},
+      {25 << 3 | 2, "functions"},
+      {26 << 3 | 2, "configuration"},
+  };
+  for (const auto& [known, name] : kFields) {
+    if (known == tag) return name;
+  }
+  return nullptr;
+}
+
 class Scanner {
  public:
   Scanner(ModelBytes* bytes, const TensorEdit& edit) : bytes_(bytes), edit_(edit) {}
@@ -221,6 +243,28 @@ std::vector<Splice> FieldsOfModel(absl::string_view model, uint64_t number) {
     if (tag >> 3 == number) found.push_back({begin, cursor.at});
   }
   return found;
+}
+
+std::optional<CutField> FieldCutShort(absl::string_view model) {
+  ModelBytes bytes(model);
+  Cursor cursor{&bytes, 0, model.size()};
+  while (cursor.at < cursor.end) {
+    const size_t begin = cursor.at;
+    const uint64_t tag = cursor.Varint();
+    const char* name = NameOfModelField(tag);
+    if (!cursor.ok || name == nullptr) return std::nullopt;
+    const uint64_t value = cursor.Varint();
+    if (!cursor.ok) return std::nullopt;
+    if ((tag & 7) == 0) continue;
+    // A first field alone may be anything: text that begins with ':' has one.
+    if (value > cursor.end - cursor.at) {
+      const bool plausible = begin > 0 && value <= static_cast<uint64_t>(kMostModelBytes);
+      if (!plausible) return std::nullopt;
+      return CutField{name, begin, cursor.at + value};
+    }
+    cursor.at += value;
+  }
+  return std::nullopt;
 }
 
 std::string Varint(uint64_t value) {

@@ -6,6 +6,7 @@
 #define ONWARD_CORE_ONNX_IO_WIRE_SCAN_H_
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -41,6 +42,14 @@ absl::StatusOr<std::vector<Splice>> ScanModel(ModelBytes* bytes, const TensorEdi
 // Where the model's own fields of this number stand, as splices that leave them out. Ends where
 // the bytes are no message any more; a field that the bytes end in is among them.
 std::vector<Splice> FieldsOfModel(absl::string_view model, uint64_t number);
+
+// The first of the model's own fields that goes on behind the end of the bytes, which were a
+// model up to there: what is left of a file that was cut short.
+struct CutField {
+  std::string name;  // of onnx.proto
+  uint64_t begin, end;
+};
+std::optional<CutField> FieldCutShort(absl::string_view model);
 
 // As protobuf writes numbers.
 std::string Varint(uint64_t value);

@@ -8,6 +8,7 @@
 
 #include <csetjmp>
 #include <cstring>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "core/base/status.h"
@@ -51,11 +52,11 @@ class JpegFile {
 
   absl::StatusOr<PictureInfo> Probe(absl::string_view name) {
     if (!ReadHeader()) return DamagedPicture(name, errors_.message);
-    if (jpeg_.num_components != 1 && jpeg_.num_components != 3) {
+    if (jpeg_.num_components != 1 && jpeg_.num_components != 3 && !IsInks()) {
       return absl::UnimplementedError(absl::StrCat(name, ": a JPEG with ", jpeg_.num_components,
-                                                   " channels (CMYK); convert it to RGB"));
+                                                   " channels; convert it to RGB"));
     }
-    return PictureInfo{jpeg_.image_height, jpeg_.image_width, jpeg_.num_components};
+    return PictureInfo{jpeg_.image_height, jpeg_.image_width, jpeg_.num_components == 1 ? 1 : 3};
   }
 
   absl::StatusOr<Picture> Decode(absl::string_view name) {
@@ -63,7 +64,8 @@ class JpegFile {
     ONWARD_ASSIGN_OR_RETURN(p.info, Probe(name));
     ONWARD_RETURN_IF_ERROR(CheckPictureSize(name, p.info.height, p.info.width));
     p.pixels.resize(static_cast<size_t>(p.info.height * p.info.width * p.info.channels));
-    jpeg_.out_color_space = p.info.channels == 1 ? JCS_GRAYSCALE : JCS_RGB;
+    jpeg_.out_color_space = p.info.channels == 1 ? JCS_GRAYSCALE : IsInks() ? JCS_CMYK : JCS_RGB;
+    if (IsInks()) inks_.resize(static_cast<size_t>(p.info.width * kInks));
     if (!ReadRows(p.pixels.data(), p.info.width * p.info.channels)) {
       return DamagedPicture(name, errors_.message);
     }
@@ -72,6 +74,10 @@ class JpegFile {
   }
 
  private:
+  static constexpr int kInks = 4;
+  // Cyan, magenta, yellow and black, or what libjpeg makes these of (YCCK).
+  bool IsInks() const { return jpeg_.num_components == kInks; }
+
   bool ReadHeader() {
     if (setjmp(errors_.on_error)) return false;
     jpeg_create_decompress(&jpeg_);
@@ -84,14 +90,28 @@ class JpegFile {
     if (setjmp(errors_.on_error)) return false;
     jpeg_start_decompress(&jpeg_);
     while (jpeg_.output_scanline < jpeg_.output_height) {
-      JSAMPROW row = to + jpeg_.output_scanline * row_bytes;
+      uint8_t* const pixels = to + jpeg_.output_scanline * row_bytes;
+      JSAMPROW row = IsInks() ? inks_.data() : pixels;
       jpeg_read_scanlines(&jpeg_, &row, 1);
+      if (IsInks()) ToColours(pixels, row_bytes);
     }
     jpeg_finish_decompress(&jpeg_);
     return true;
   }
 
+  // Of light that white paper throws back each ink takes its share: R = (1 - C) (1 - K). Programs
+  // that write Adobe's marker store 1 - C and 1 - K.
+  void ToColours(uint8_t* to, int64_t row_bytes) const {
+    const int flip = jpeg_.saw_Adobe_marker ? 0 : 255;
+    for (int64_t i = 0; i < row_bytes; ++i) {
+      const uint8_t* inks = inks_.data() + i / 3 * kInks;
+      const int colour = inks[i % 3] ^ flip, black = inks[3] ^ flip;
+      to[i] = static_cast<uint8_t>((colour * black + 127) / 255);
+    }
+  }
+
   absl::string_view bytes_;
+  std::vector<uint8_t> inks_;  // a row of them
   jpeg_decompress_struct jpeg_;
   JpegErrors errors_;
 };

@@ -12,6 +12,7 @@
 #include "absl/strings/str_join.h"
 #include "core/base/status.h"
 #include "data/file_bytes.h"
+#include "data/pictures/left_out.h"
 #include "data/pictures/picture.h"
 #include "data/pictures/picture_files.h"
 #include "data/readers.h"
@@ -66,23 +67,22 @@ absl::StatusOr<Listing> List(const std::string& folder) {
   return listing;
 }
 
-std::vector<std::string> Pictures(std::vector<std::string> names) {
-  names.erase(std::remove_if(names.begin(), names.end(),
-                             [](const std::string& name) { return !IsPictureName(name); }),
-              names.end());
-  return names;
-}
-
-absl::StatusOr<std::vector<std::string>> ListClass(const std::string& folder) {
+absl::StatusOr<std::vector<std::string>> ListClass(const std::string& folder,
+                                                   FilesLeftOut* left_out) {
   ONWARD_ASSIGN_OR_RETURN(Listing listing, List(folder));
-  std::vector<std::string> names = Pictures(std::move(listing.files));
+  FilesLeftOut here;
+  std::vector<std::string> names = here.Pictures(listing.files);
   if (names.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        folder, ": holds no pictures",
-        listing.folders.empty()
-            ? " (PNG, JPEG, WebP, TIFF, BMP, JPEG 2000, PNM)"
-            : absl::StrCat("; it holds folders, so perhaps you mean images:", folder)));
+    const std::string others = here.Endings();
+    return absl::InvalidArgumentError(
+        absl::StrCat(folder, ": holds no pictures",
+                     !listing.folders.empty()
+                         ? absl::StrCat("; it holds folders, so perhaps you mean images:", folder)
+                         : absl::StrCat(" (", kPictureFormats, " are read)",
+                                        others.empty() ? "" : absl::StrCat(", but ", others))));
   }
+  left_out->Pictures(std::move(listing.files));
+  left_out->Folders(listing.folders.size());
   return names;
 }
 
@@ -99,9 +99,11 @@ absl::StatusOr<LoadedData> ReadClassFolders(const std::string& folder, const Lis
   auto files = std::make_shared<NamedFiles>();
   std::vector<std::vector<std::string>> classes;
   size_t longest = 0;
+  FilesLeftOut left_out;
+  left_out.Beside(left_out.Pictures(listing.files).size());
   for (const std::string& name : listing.folders) {
     const std::string path = absl::StrCat(folder, "/", name);
-    ONWARD_ASSIGN_OR_RETURN(classes.emplace_back(), ListClass(path));
+    ONWARD_ASSIGN_OR_RETURN(classes.emplace_back(), ListClass(path, &left_out));
     longest = std::max(longest, classes.back().size());
     data.class_names.push_back(name);
     files->AddFolder(path);
@@ -117,6 +119,7 @@ absl::StatusOr<LoadedData> ReadClassFolders(const std::string& folder, const Lis
   }
   ONWARD_ASSIGN_OR_RETURN(const std::vector<int64_t> pictures, AddPictures(files, options, &data));
   ONWARD_RETURN_IF_ERROR(AddLabels(LabelsOf(pictures, labels), Task::kAuto, "y", &data));
+  if (!left_out.empty()) data.notes.push_back(absl::StrCat(folder, ": ", left_out.Text()));
   return data;
 }
 
@@ -127,16 +130,34 @@ absl::StatusOr<LoadedData> ReadUnlabelled(const std::string& folder, const Listi
   data.source = folder;
   auto files = std::make_shared<NamedFiles>();
   files->AddFolder(folder);
-  for (std::string& name : Pictures(listing.files)) files->Add(0, std::move(name));
+  FilesLeftOut left_out;
+  for (std::string& name : left_out.Pictures(listing.files)) files->Add(0, std::move(name));
   for (const std::string& inner : listing.folders) {
     ONWARD_ASSIGN_OR_RETURN(Listing held, List(absl::StrCat(folder, "/", inner)));
-    for (const std::string& name : Pictures(std::move(held.files))) {
+    for (const std::string& name : left_out.Pictures(std::move(held.files))) {
       files->Add(0, absl::StrCat(inner, "/", name));
     }
+    left_out.Folders(held.folders.size());
   }
   if (files->count() == 0) {
     return absl::InvalidArgumentError(absl::StrCat(folder, ": holds no pictures"));
   }
+  ONWARD_RETURN_IF_ERROR(AddPictures(files, options, &data).status());
+  if (!left_out.empty()) data.notes.push_back(absl::StrCat(folder, ": ", left_out.Text()));
+  return data;
+}
+
+// A single one, to be looked at.
+absl::StatusOr<LoadedData> ReadPicture(const std::string& path, const DataOptions& options) {
+  if (options.label && *options.label != "none") {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": label=", *options.label, ": a single picture has no label"));
+  }
+  LoadedData data;
+  data.source = path;
+  auto files = std::make_shared<NamedFiles>();
+  files->AddFolder("");
+  files->Add(0, path);
   ONWARD_RETURN_IF_ERROR(AddPictures(files, options, &data).status());
   return data;
 }
@@ -223,6 +244,8 @@ absl::StatusOr<LoadedData> ReadImages(const std::string& path, const DataOptions
       absl::EndsWithIgnoreCase(path, ".tsv")) {
     return ReadImageTable(path, options);
   }
+  std::error_code error;
+  if (std::filesystem::is_regular_file(path, error)) return ReadPicture(path, options);
   ONWARD_ASSIGN_OR_RETURN(const Listing listing, List(path));
   if (options.label) {
     if (*options.label == "none") return ReadUnlabelled(path, listing, options);

@@ -20,6 +20,7 @@ const TablePreparation* KnownTable(const DataContext& context) {
 
 std::vector<std::string> ExpectedNames(const DataOptions& options, const TablePreparation* known) {
   std::vector<std::string> names = options.table.drop;
+  names.insert(names.end(), options.table.keep.begin(), options.table.keep.end());
   if (options.label) names.push_back(*options.label);
   if (known == nullptr || !known->has_names()) return names;
   if (!known->label.empty()) names.push_back(known->label);

@@ -75,6 +75,11 @@ void RowEncoder::Encode(const TableRow& row, float* x, int64_t* codes, Wrong wro
   }
 }
 
+bool RowEncoder::IsOther(size_t index, const Cell& cell) const {
+  return preparation_.columns[index].other && !IsMissing(cell.text) &&
+         !codes_[index].contains(cell.text);
+}
+
 float RowEncoder::Number(const ColumnPreparation& column, const Cell& cell, size_t place,
                          Wrong wrong) const {
   if (const std::optional<double> v = NumberIn(cell)) {

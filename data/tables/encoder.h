@@ -29,6 +29,9 @@ class RowEncoder {
   // Numbers to x, codes to `codes`; each may be null where they are not wanted.
   void Encode(const TableRow& row, float* x, int64_t* codes, Wrong wrong) const;
 
+  // Whether column `index` takes this for one of the names that have none of their own.
+  bool IsOther(size_t index, const Cell& cell) const;
+
   const TablePreparation& preparation() const { return preparation_; }
   const std::vector<size_t>& places() const { return places_; }
 

@@ -3,11 +3,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "core/base/status.h"
+#include "data/text/unicode.h"
 
 namespace onward {
 namespace {
@@ -110,8 +113,12 @@ class Note {
       filled_.push_back(absl::StrCat(table_.ShortName(place), " (", summary.missing(), ")"));
     }
   }
-  void LeftOut(size_t place, const char* why) {
+  void LeftOut(size_t place, absl::string_view why) {
     left_out_.push_back(absl::StrCat(table_.ShortName(place), " (", why, ")"));
+  }
+  void CountsRows(size_t place) { counting_.push_back(table_.ShortName(place)); }
+  std::string LeftOutText() const {
+    return left_out_.empty() ? "" : absl::StrCat("left out: ", Listed(left_out_));
   }
 
   std::string Text(const TablePreparation& p) const {
@@ -133,7 +140,12 @@ class Note {
                                    texts_.empty() ? "" : " or a name of their own", ": ",
                                    Listed(filled_)));
     }
-    if (!left_out_.empty()) parts.push_back(absl::StrCat("left out: ", Listed(left_out_)));
+    if (!left_out_.empty()) parts.push_back(LeftOutText());
+    if (!counting_.empty()) {
+      parts.push_back(absl::StrCat(Listed(counting_), " only ",
+                                   counting_.size() == 1 ? "counts" : "count",
+                                   " the rows (drop=", absl::StrJoin(counting_, ","), "?)"));
+    }
     if (p.target.changes()) {
       parts.push_back(absl::StrFormat("label standardised (mean %.6g, deviation %.6g)",
                                       p.target.mean, p.target.deviation));
@@ -153,8 +165,20 @@ class Note {
   const Choices& choices_;
   int64_t numbers_ = 0, dates_ = 0;
   bool codes_ = false, ordered_ = false;
-  std::vector<std::string> texts_, filled_, left_out_;
+  std::vector<std::string> texts_, filled_, left_out_, counting_;
 };
+
+// What a model keeps of a column is found by its name.
+absl::Status CheckOnlyOne(const Table& table, size_t place, const TablePreparation& p) {
+  if (table.names().empty()) return absl::OkStatus();
+  const std::string& name = table.names()[place];
+  const bool there = std::any_of(p.columns.begin(), p.columns.end(),
+                                 [&](const ColumnPreparation& c) { return c.name == name; });
+  if (!there && name != p.label) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      table.path(), ": two columns are named '", name,
+      "': give one another name, or leave one out by its number, counted from 0: drop=", place));
+}
 
 void PlaceColumn(const Table& table, size_t place, ColumnPreparation* column) {
   if (table.names().empty()) {
@@ -216,12 +240,26 @@ absl::StatusOr<TableSummary> Summarise(const Table& table, const TableColumns& c
   ONWARD_RETURN_IF_ERROR(table.ForEach([&](int64_t number, const TableRow& row) {
     if (counts && !counts(number)) return absl::OkStatus();
     for (size_t i = 0; i < columns.inputs.size(); ++i) {
-      summary.inputs[i].Add(row.cells[columns.inputs[i]]);
+      summary.inputs[i].Add(row.cells[columns.inputs[i]], number);
     }
     if (columns.label) summary.label.Add(row.cells[*columns.label]);
     return absl::OkStatus();
   }));
   return summary;
+}
+
+absl::Status CheckUtf8(const Table& table, size_t column, absl::string_view text) {
+  for (absl::string_view rest = text; !rest.empty();) {
+    const size_t bytes = FirstCharacter(rest).bytes;
+    if (bytes == 0) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          table.path(), ": column ", column + 1, " has text that is no UTF-8 ('",
+          absl::CHexEscape(text), "'); convert the file: iconv -f WINDOWS-1252 -t UTF-8 ",
+          table.path(), " > utf8.csv"));
+    }
+    rest.remove_prefix(bytes);
+  }
+  return absl::OkStatus();
 }
 
 TablePreparation FitLabel(const Table& table, std::optional<size_t> label,
@@ -244,6 +282,26 @@ TablePreparation FitLabel(const Table& table, std::optional<size_t> label,
   return p;
 }
 
+namespace {
+
+// Why a column is no input; "": it is one.
+std::string WhyLeftOut(const Table& table, size_t place, const ColumnSummary& column,
+                       const DataOptions& options, const std::set<size_t>& kept) {
+  if (column.empty()) return "empty";
+  if (kept.contains(place)) return "";
+  if (column.kind() == ColumnKind::kText && column.is_identifier(options.table.most_categories)) {
+    return "almost all different";
+  }
+  const bool numbers_rows = column.kind() == ColumnKind::kNumber &&
+                            column.running().all_different() && !table.names().empty() &&
+                            IsNameOfIdentifier(table.names()[place]);
+  return numbers_rows
+             ? absl::StrCat("a number for each row; keep=", table.ShortName(place), " takes it")
+             : "";
+}
+
+}  // namespace
+
 absl::StatusOr<FittedTable> FitTable(const Table& table, const TableColumns& columns,
                                      const TableSummary& summary, const DataOptions& options,
                                      bool made_for_data) {
@@ -252,16 +310,17 @@ absl::StatusOr<FittedTable> FitTable(const Table& table, const TableColumns& col
   ONWARD_ASSIGN_OR_RETURN(fitted.preparation.dates,
                           FindDateOrder(table, columns, summary, options.table.dates));
   const Choices choices = Choose(options.table, made_for_data);
+  std::set<size_t> kept;
+  for (const std::string& name : options.table.keep) {
+    ONWARD_ASSIGN_OR_RETURN(const size_t place, table.Find(name));
+    kept.insert(place);
+  }
   Note note(table, choices);
   for (size_t i = 0; i < columns.inputs.size(); ++i) {
     const ColumnSummary& column = summary.inputs[i];
     const size_t place = columns.inputs[i];
-    if (column.empty()) {
-      note.LeftOut(place, "empty");
-      continue;
-    }
-    if (column.kind() == ColumnKind::kText && column.is_identifier(options.table.most_categories)) {
-      note.LeftOut(place, "almost all different");
+    if (const std::string why = WhyLeftOut(table, place, column, options, kept); !why.empty()) {
+      note.LeftOut(place, why);
       continue;
     }
     if (column.kind() == ColumnKind::kText && column.uncounted()) {
@@ -271,13 +330,24 @@ absl::StatusOr<FittedTable> FitTable(const Table& table, const TableColumns& col
     }
     ColumnPreparation prepared =
         FitColumn(column, options.table, choices, fitted.preparation.dates);
+    ONWARD_RETURN_IF_ERROR(CheckUtf8(table, place, table.ShortName(place)));
+    for (const std::string& name : prepared.categories) {
+      ONWARD_RETURN_IF_ERROR(CheckUtf8(table, place, name));
+    }
+    ONWARD_RETURN_IF_ERROR(CheckOnlyOne(table, place, fitted.preparation));
     PlaceColumn(table, place, &prepared);
     note.Took(place, prepared, column);
+    if (column.kind() == ColumnKind::kNumber && column.running().counts_rows() &&
+        columns.inputs.size() > 1 && !kept.contains(place)) {
+      note.CountsRows(place);
+    }
     fitted.preparation.columns.push_back(std::move(prepared));
     fitted.places.push_back(place);
   }
   if (fitted.places.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat(table.path(), ": no column is left as input"));
+    return absl::InvalidArgumentError(absl::StrCat(table.path(), ": no column is left as input; ",
+                                                   note.LeftOutText(),
+                                                   "; keep=NAME takes a column all the same"));
   }
   fitted.note = note.Text(fitted.preparation);
   return fitted;

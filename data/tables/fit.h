@@ -67,6 +67,9 @@ TablePreparation FitLabel(const Table& table, std::optional<size_t> label,
                           const LabelSummary& summary, const DataOptions& options,
                           bool made_for_data);
 
+// An error where text of a column that is to be kept is no UTF-8.
+absl::Status CheckUtf8(const Table& table, size_t column, absl::string_view text);
+
 // What day and month mean in the dates of these columns: as the options say, or as dates tell
 // that can be read in one way only. An error where nothing tells, or the columns disagree.
 absl::StatusOr<DateOrder> FindDateOrder(const Table& table, const TableColumns& columns,

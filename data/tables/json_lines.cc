@@ -48,12 +48,22 @@ absl::StatusOr<std::optional<RowSpan>> JsonLinesFormat::Take(absl::string_view t
   row->cells.clear();
   row->keys.clear();
   row->made.clear();
-  ONWARD_ASSIGN_OR_RETURN(const Json object,
-                          ParseJson(text.substr(span.begin, span.end - span.begin)));
-  if (!object.is(Json::Kind::kObject)) {
+  const absl::string_view line = text.substr(span.begin, span.end - span.begin);
+  if (line[0] == '[') {
+    return absl::InvalidArgumentError(
+        "is no JSON object but a list; expected one on every line (jq -c '.[]' LIST.json > "
+        "rows.jsonl "
+        "writes it so)");
+  }
+  auto object = ParseJson(line);
+  if (!object.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(object.status().message(), "; expected one JSON object on every line"));
+  }
+  if (!object->is(Json::Kind::kObject)) {
     return absl::InvalidArgumentError("is no JSON object; expected one on every line");
   }
-  for (const Json::Member& member : object.members()) {
+  for (const Json::Member& member : object->members()) {
     ONWARD_RETURN_IF_ERROR(AddCell(member, row));
   }
   return span;

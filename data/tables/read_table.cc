@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "core/base/status.h"
 #include "data/split.h"
 #include "data/tables/encoder.h"
@@ -59,6 +60,39 @@ class EncodedRows : public RowSource {
   std::shared_ptr<const RowEncoder> encoder_;
 };
 
+// Names of a table that are others to the model: whoever means one that it knows should hear of it.
+class OtherNames {
+ public:
+  void Look(const ChosenTable& chosen, const RowEncoder& encoder, const TableRow& row,
+            int64_t number) {
+    others_.resize(encoder.places().size());
+    for (size_t i = 0; i < others_.size(); ++i) {
+      const Cell& cell = row.cells[encoder.places()[i]];
+      if (!encoder.IsOther(i, cell) || others_[i].count++ > 0) continue;
+      const Table& table = *chosen.table;
+      others_[i].text = absl::StrCat(table.ShortName(encoder.places()[i]), " ('", cell.text,
+                                     "' in ", table.Place(number, row.line), ", ");
+    }
+  }
+  void AddNote(const Table& table, LoadedData* data) const {
+    std::vector<std::string> texts;
+    for (const Other& other : others_) {
+      if (other.count == 0) continue;
+      texts.push_back(absl::StrCat(other.text, other.count, other.count == 1 ? " row)" : " rows)"));
+    }
+    if (texts.empty()) return;
+    data->notes.push_back(absl::StrCat(
+        table.path(), ": taken for 'other', as rare names were: ", absl::StrJoin(texts, ", ")));
+  }
+
+ private:
+  struct Other {
+    std::string text;
+    int64_t count = 0;
+  };
+  std::vector<Other> others_;  // of each column
+};
+
 // The numbers and codes of all rows, where they fit into `most_bytes`.
 absl::Status Encode(const ChosenTable& chosen, const RowEncoder& encoder, bool fitted,
                     int64_t most_bytes, LoadedData* data) {
@@ -68,9 +102,11 @@ absl::Status Encode(const ChosenTable& chosen, const RowEncoder& encoder, bool f
   const bool held = numbers * count * static_cast<int64_t>(sizeof(float)) <= most_bytes;
   Tensor x(DType::kFloat, {held ? count : 1, numbers}), c(DType::kInt64, {count, codes});
   Findings findings;
+  OtherNames others;
   ONWARD_RETURN_IF_ERROR(table.ForEach([&](int64_t number, const TableRow& row) {
     const int64_t position = chosen.positions[number];
     if (position < 0) return absl::OkStatus();
+    if (!fitted) others.Look(chosen, encoder, row, number);
     const auto wrong = [&](size_t column, const std::string& what, const std::string& remedy) {
       const bool mend = fitted && remedy.empty();
       findings.Add(At(table, number, row.line, column, what),
@@ -81,6 +117,7 @@ absl::Status Encode(const ChosenTable& chosen, const RowEncoder& encoder, bool f
     return absl::OkStatus();
   }));
   if (findings.count() > 0) return Annotate(findings.status(), table.path());
+  others.AddNote(table, data);
   if (numbers > 0 && held) data->arrays.push_back({"x", std::move(x), false, 1});
   if (numbers > 0 && !held) {
     std::shared_ptr<const RowSource> rows =
@@ -184,10 +221,10 @@ absl::StatusOr<RowFilter> FittingRows(const ChosenTable& chosen, const LoadedDat
   return RowFilter([counts = std::move(counts)](int64_t row) { return counts[row]; });
 }
 
-// A name that only the other part has would end a run in one of its folds, however rare it is:
-// where nothing else is said, names count from the second time on.
-DataOptions ForFold(DataOptions options, const DataContext& context) {
-  if (options.parts.fold && context.made_for_data && !options.table.rare) options.table.rare = 2;
+// A name that only the other part has would end a run, however rare it is: where nothing else is
+// said, names count from the second time on.
+DataOptions ForPart(DataOptions options, const DataContext& context) {
+  if (options.parts.any() && context.made_for_data && !options.table.rare) options.table.rare = 2;
   return options;
 }
 
@@ -214,6 +251,9 @@ absl::Status AddTableLabels(const ChosenTable& chosen, const LabelSummary& summa
   if (!summary.numeric()) {
     auto words = summary.Words();
     if (!words.ok()) return Annotate(words.status(), table.path());
+    for (const std::string& word : *words) {
+      ONWARD_RETURN_IF_ERROR(CheckUtf8(table, column, word));
+    }
     for (size_t i = 0; i < words->size(); ++i) codes[(*words)[i]] = static_cast<int64_t>(i);
     data->class_names = *std::move(words);
   }
@@ -281,7 +321,7 @@ absl::StatusOr<LoadedData> ReadTable(const std::string& path, TableFile file,
     }
     ONWARD_ASSIGN_OR_RETURN(FittedTable fitted,
                             FitTable(*chosen.table, chosen.columns, summary,
-                                     ForFold(options, context), context.made_for_data));
+                                     ForPart(options, context), context.made_for_data));
     preparation.table = std::move(fitted.preparation);
     preparation.table->task = task;
     chosen.columns.inputs = std::move(fitted.places);

@@ -9,6 +9,7 @@ namespace {
 
 constexpr size_t kMostCountedNumbers = 1000;  // a column of more different numbers holds numbers
 constexpr size_t kMostCounted = 200000;
+constexpr int64_t kFewestNames = 10;  // fewer may all differ by chance
 // Words may be so small a part of a column of numbers.
 constexpr double kMistakes = 0.1;
 
@@ -49,7 +50,7 @@ void DateSummary::Add(int64_t date) {
   for (size_t i = 0; i < values.size(); ++i) parts[i].Add(values[i]);
 }
 
-void ColumnSummary::Add(const Cell& cell) {
+void ColumnSummary::Add(const Cell& cell, int64_t row) {
   if (IsMissing(cell.text)) {
     ++missing_;
     return;
@@ -57,6 +58,7 @@ void ColumnSummary::Add(const Cell& cell) {
   const std::optional<double> number = as_text_ ? std::nullopt : NumberIn(cell);
   if (number) {
     numbers_.Add(*number);
+    running_.Add(*number, row);
   } else {
     ++words_;
     if (!as_text_) AddDate(cell.text);
@@ -98,7 +100,9 @@ ColumnKind ColumnSummary::kind() const {
 bool ColumnSummary::is_identifier(int64_t most_categories) const {
   if (as_text_) return false;
   const int64_t different = static_cast<int64_t>(counts_.size());
-  return uncounted_ || (different > most_categories && 2 * different > words_ + numbers_.count());
+  const int64_t all = words_ + numbers_.count();
+  return uncounted_ || (different == all && all >= kFewestNames) ||
+         (different > most_categories && 2 * different > all);
 }
 
 std::vector<std::string> ColumnSummary::Categories(int64_t most, int64_t rare, bool* others) const {

@@ -11,6 +11,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "data/preparation.h"
 #include "data/tables/row.h"
+#include "data/tables/running_numbers.h"
 
 namespace onward {
 
@@ -44,7 +45,7 @@ struct DateSummary {
 class ColumnSummary {
  public:
   explicit ColumnSummary(bool as_text) : as_text_(as_text) {}
-  void Add(const Cell& cell);
+  void Add(const Cell& cell, int64_t row);
 
   // A column is of the kind that its cells have in common. A few words among numbers are
   // mistakes: they are found when the column is read as numbers.
@@ -57,6 +58,7 @@ class ColumnSummary {
   bool uncounted() const { return uncounted_; }
 
   const NumberSummary& numbers() const { return numbers_; }
+  const RunningNumbers& running() const { return running_; }
   // Of a column of dates: whether some need an order of day and month, one that does, whether all
   // are dates in this order, and what they are then.
   bool needs_order() const { return !unordered_.empty(); }
@@ -78,6 +80,7 @@ class ColumnSummary {
   int64_t missing_ = 0, words_ = 0;
   bool uncounted_ = false;
   NumberSummary numbers_;
+  RunningNumbers running_;
   DateSummary day_first_, month_first_;  // those whose order is plain are in both
   std::string unordered_;                // the first of the others
   absl::flat_hash_map<std::string, int64_t> counts_;

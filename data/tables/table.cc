@@ -7,6 +7,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "core/base/spec.h"
 #include "core/base/status.h"
 #include "data/tables/csv.h"
 #include "data/tables/findings.h"
@@ -110,6 +111,27 @@ class OddRows {
   size_t expected_ = 0;
 };
 
+// What other programs write where a table is expected.
+absl::Status CheckIsText(absl::string_view start) {
+  constexpr std::pair<absl::string_view, absl::string_view> kOthers[] = {
+      {"PK\x03\x04", "a zip archive or an Excel workbook; save the sheet as CSV"},
+      {"\xd0\xcf\x11\xe0", "an Excel workbook; save the sheet as CSV"},
+      {"PAR1", "a Parquet file; write it as CSV (pandas: read_parquet, then to_csv(index=False))"},
+      {"\x93NUMPY", "a NumPy array, which npy: reads"},
+      {"\xff\xfe", "UTF-16; convert it: iconv -f UTF-16 -t UTF-8"},
+      {"\xfe\xff", "UTF-16; convert it: iconv -f UTF-16 -t UTF-8"},
+  };
+  for (const auto& [begin, what] : kOthers) {
+    if (absl::StartsWith(start, begin)) {
+      return absl::InvalidArgumentError(absl::StrCat("is no table of text but ", what));
+    }
+  }
+  if (absl::StrContains(start, '\0')) {
+    return absl::InvalidArgumentError("holds zero bytes, so it is no table of text");
+  }
+  return absl::OkStatus();
+}
+
 bool HoldsWord(const Cell& cell) { return !NumberIn(cell) && !IsMissing(cell.text); }
 
 // scikit-learn's tables begin with "examples,features,class,class,...".
@@ -138,9 +160,10 @@ absl::StatusOr<std::shared_ptr<const Table>> Table::Open(const std::string& path
                                                          const OpenTableOptions& options) {
   std::shared_ptr<Table> table(new Table);
   ONWARD_ASSIGN_OR_RETURN(table->file_, StoredBytes::OpenPlainOrGzip(path));
+  std::string start;
+  ONWARD_RETURN_IF_ERROR(Append(table->file_, 0, kTablePiece, &start));
+  if (const absl::Status text = CheckIsText(start); !text.ok()) return Annotate(text, path);
   if (options.file == TableFile::kCsv) {
-    std::string start;
-    ONWARD_RETURN_IF_ERROR(Append(table->file_, 0, kTablePiece, &start));
     table->separator_ = GuessSeparator(start);
     table->format_ = std::make_unique<CsvFormat>(table->separator_);
   } else {
@@ -276,11 +299,12 @@ std::string Table::Place(int64_t row, int64_t line) const {
 }
 
 std::string Table::ColumnName(size_t c) const {
-  return c < names_.size() ? absl::StrCat("column '", names_[c], "'") : absl::StrCat("column ", c);
+  const bool named = c < names_.size() && !names_[c].empty();
+  return named ? absl::StrCat("column '", names_[c], "'") : absl::StrCat("column ", c);
 }
 
 std::string Table::ShortName(size_t c) const {
-  return c < names_.size() ? names_[c] : absl::StrCat(c);
+  return c < names_.size() && !names_[c].empty() ? names_[c] : absl::StrCat(c);
 }
 
 std::string Table::ColumnList() const {
@@ -304,8 +328,10 @@ absl::StatusOr<size_t> Table::Find(const std::string& which) const {
   if (absl::SimpleAtoi(which, &index) && index >= -columns && index < columns) {
     return static_cast<size_t>(index < 0 ? index + columns : index);
   }
+  const std::string near = Nearest(which, names_);
   return absl::InvalidArgumentError(
-      absl::StrCat("no column '", which, "'; the file has ", ColumnList()));
+      absl::StrCat("no column '", which, "'; the file has ", ColumnList(),
+                   near.empty() ? "" : absl::StrCat("; did you mean '", near, "'?")));
 }
 
 }  // namespace onward

@@ -65,9 +65,9 @@ absl::Status SetSpelling(const std::string& name, const std::string& value, Tabl
 }  // namespace
 
 bool IsTableOption(const std::string& name) {
-  const std::set<std::string> names = {"header", "drop",           "text_columns", "missing",
-                                       "text",   "max_categories", "standardise",  "rare",
-                                       "dates",  "decimal"};
+  const std::set<std::string> names = {"header",  "drop",  "keep",           "text_columns",
+                                       "missing", "text",  "max_categories", "standardise",
+                                       "rare",    "dates", "decimal"};
   return names.contains(name);
 }
 
@@ -95,8 +95,10 @@ absl::Status SetTableOption(const std::string& name, const std::string& value,
     options->header = value == "1";
     return absl::OkStatus();
   }
-  (name == "drop" ? options->drop : options->text_columns) =
-      absl::StrSplit(value, ',', absl::SkipEmpty());
+  std::vector<std::string>& columns = name == "drop"   ? options->drop
+                                      : name == "keep" ? options->keep
+                                                       : options->text_columns;
+  columns = absl::StrSplit(value, ',', absl::SkipEmpty());
   return absl::OkStatus();
 }
 

@@ -25,6 +25,7 @@ struct MissingRule {
 struct TableOptions {
   std::optional<bool> header;
   std::vector<std::string> drop;          // columns to leave out
+  std::vector<std::string> keep;          // columns to take although they look like identifiers
   std::vector<std::string> text_columns;  // read as text although they hold numbers
   // Where nothing is said: what suits a model that is made for the data (standardised, empty
   // fields filled by the median), or else the numbers as they are.

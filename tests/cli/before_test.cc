@@ -77,6 +77,21 @@ TEST_F(BeforeTheFirstStep, ADryRunSaysAllAndWritesNothing) {
   EXPECT_FALSE(fs::exists(Path("o.onnx")));
 }
 
+TEST_F(BeforeTheFirstStep, OneClassIsNothingToLearn) {
+  scratch_.Write("one.csv", "x0,x1,label\n1,2,0\n2,1,0\n3,5,0\n");
+  const std::string told = "warning: all labels of " + Path("one.csv") +
+                           " are one class, so there is nothing to tell apart";
+  EXPECT_THAT(Train("m.onnx", Csv("one.csv") + "--dry-run").output, HasSubstr(told));
+  EXPECT_THAT(Train("m.onnx", Csv("d.csv") + "--dry-run").output, Not(HasSubstr("one class")));
+  scratch_.Write("cats.csv", ClassifiedCsv({"cat", "dog"}, 20, {"dog"}));
+  ExpectRefused("m.onnx", Csv("cats.csv"),
+                "1 class (cat), the model has 2: there is nothing to tell apart; pictures have a "
+                "folder for each class");
+  // What is wrong with data is told of the data.
+  const CommandResult gone = Train("m.onnx", "--dry-run --data mnist:" + Path("gone"));
+  EXPECT_EQ(gone.errors, "onward train: " + Path("gone") + ": no such folder\n");
+}
+
 // The same words as `inspect` has for the file that is written.
 TEST_F(BeforeTheFirstStep, TheRecipeIsSaidWhole) {
   Write("two.onnx", R"(g (float[N, 2] x) => (float[N, 2] y)

@@ -165,6 +165,16 @@ TEST_F(MessagesTest, AReaderThatLeavesEarlyIsNotAnError) {
   }
 }
 
+TEST_F(MessagesTest, ExportLikeTellsOfOtherHeads) {
+  Write("wide.onnx", TextModel(LinearClassifier(2, 3)));
+  const CommandResult r =
+      RunOnward(BuiltProgram(), "export " + Path("m.onnx") + " --like " + Path("wide.onnx") +
+                                    " -o " + Path("out.onnx"));
+  EXPECT_EQ(r.exit_code, 2);
+  EXPECT_THAT(r.errors, AllOf(HasSubstr("but its new value is float[2, 2]"),
+                              HasSubstr("changed (--head) is exported without it")));
+}
+
 TEST_F(MessagesTest, BrokenModelsAreNotWritten) {
   Model dangling = TextModel(LinearClassifier(2, 2));
   dangling.proto().mutable_graph()->mutable_node(0)->set_input(1, "nobody");

@@ -135,6 +135,18 @@ TEST_F(Policies, KeptCheckpointsWithWeightsBesideThem) {
   }
 }
 
+TEST_F(Policies, ARunThatGetsWorseSaysSo) {
+  // What it learns is wrong there.
+  const std::string flags = "--epochs 3 --lr 0.1 --eval " + Data("other", -1);
+  EXPECT_THAT(Train(flags, "worse.onnx").errors,
+              AllOf(HasSubstr("note: the loss in evaluation was best after step 5, "),
+                    HasSubstr(" at the end; --best FILE keeps the best of a run, --patience N")));
+  EXPECT_THAT(Train(flags + " --best " + Path("first.onnx"), "kept.onnx").errors,
+              HasSubstr("first.onnx' holds the best"));
+  EXPECT_THAT(Train("--epochs 3 --lr 0.1 --eval " + data_, "better.onnx").errors,
+              Not(HasSubstr("in evaluation was best")));
+}
+
 TEST_F(Policies, TheBestIsKept) {
   // The rate is so large that it gets worse after the first evaluations.
   const std::string flags =
@@ -219,7 +231,7 @@ TEST_F(Policies, PatienceEndsTheRun) {
   EXPECT_THAT(r.output, AllOf(HasSubstr("\"steps\":15"),
                               HasSubstr("has not become better for 2 evaluations")));
   // The line that it says does go on: it has what the run needs, and no patience.
-  EXPECT_THAT(r.errors, AllOf(HasSubstr("stopped at step 15"), HasSubstr("--threads '1'"),
+  EXPECT_THAT(r.errors, AllOf(HasSubstr("stopped at step 15"), HasSubstr("--threads 1 "),
                               Not(HasSubstr("--patience"))));
   // At its last step a run ends anyway.
   EXPECT_THAT(Train(flags + " --epochs 3 --json", "end.onnx").output,
@@ -245,7 +257,10 @@ TEST_F(Policies, TheTimeLimitEndsTheRun) {
   const CommandResult r = Train("--steps 100000000 --time-limit 1s", "t.onnx");
   EXPECT_EQ(r.exit_code, 0) << r.errors;
   EXPECT_THAT(r.errors, AllOf(HasSubstr("the time limit of 0:01 is reached"),
-                              HasSubstr("--time-limit '1s' --resume")));
+                              HasSubstr("--time-limit 1s --resume")));
+  // Ready for a shell.
+  EXPECT_THAT(Train("--steps 100000000 --time-limit 0.01s", "my\\ model.onnx").errors,
+              HasSubstr("--resume -o '" + Path("my model.onnx") + "'\n"));
   EXPECT_GT(std::atoll(Meta("t.onnx", "onward.steps").c_str()), 0);
   for (const char* wrong : {"soon", "0", "1d", "m", "-1s"}) {
     EXPECT_EQ(Train(std::string("--time-limit=") + wrong, "w.onnx").exit_code, 2) << wrong;

@@ -185,7 +185,8 @@ TEST_F(ReportTest, SaysWhatIsMissing) {
   scratch_.Write("no.jsonl", "nothing\n");
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"report " + Path("none.jsonl"), "none.jsonl"},
-      {"report " + Path("no.jsonl"), "line 1: is no JSON"},
+      {"report " + Path("no.jsonl"),
+       "line 1: is no JSON; expected a log that `onward train --log` writes"},
       {"report " + Path("no.jsonl") + " --watch", "it needs -o FILE"},
       {"report " + Path("no.jsonl") + " -o " + Path("no.jsonl"), "would replace"},
       {"train " + Path("m.onnx") + " --data " + data_ + " --watch -o " + Path("x.onnx"),

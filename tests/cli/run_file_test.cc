@@ -86,6 +86,7 @@ label = "label"
 TEST_F(RunFile, MistakesAreNamedWithTheirLine) {
   for (const auto& [text, message] : std::vector<std::pair<std::string, std::string>>{
            {DataKey() + "bach = 3\n", "line 4: unknown key 'bach': did you mean 'batch'?"},
+           {DataKey() + "modle = 'x'\n", "line 4: unknown key 'modle': did you mean 'model'?"},
            {DataKey() + "batch = \"many\"\n", "line 4: --batch has to be an integer >= 1"},
            {DataKey() + "quiet = 1\n", "line 4: quiet is true or false"},
            {DataKey() + "epochs = [1, 2]\n", "line 4: epochs is given twice"},

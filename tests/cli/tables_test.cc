@@ -223,6 +223,13 @@ TEST_F(TablesTest, NewModels) {
         InferenceGraph(ReadModel(Path(name)).value()).value().initializers.at("head.weight"));
   };
   EXPECT_EQ(weight("a.onnx"), weight("b.onnx"));
+  // What it says to do next is what `train` does by itself.
+  const std::string made =
+      Onward("new mlp:5,7" + data + "' --overwrite -o " + Path("m.onnx")).output;
+  const std::string next = made.substr(made.find("next: onward ") + 13);
+  Must(next.substr(0, next.find("OUT")) + Path("d.onnx"));
+  Must("train mlp:5,7" + data + "' -o " + Path("e.onnx"));
+  EXPECT_EQ(weight("d.onnx"), weight("e.onnx"));
   Must("train " + Path("codes.onnx") + data + "' --batch 2 -o " + Path("c.onnx"));
   Must("export " + Path("c.onnx") + " --raw columns -o " + Path("c.raw.onnx"));
   Must("predict " + Path("c.raw.onnx") + data + "' -o " + Path("c.csv"));

@@ -49,6 +49,12 @@ TEST_F(TextJourney, ALanguageModelOnATextFile) {
       Onward("eval " + Path("lm.onnx") + " --data 'text:" + Path("other.txt") + "?length=24'");
   EXPECT_EQ(other.exit_code, 2);
   EXPECT_THAT(other.errors, AllOf(HasSubstr("other.txt: at byte 4"), HasSubstr("'C' is unknown")));
+  const CommandResult predicted =
+      Onward("predict " + Path("lm.onnx") + " --data " + test + " -o " + Path("p.csv"));
+  EXPECT_EQ(predicted.exit_code, 2);
+  EXPECT_THAT(predicted.errors,
+              AllOf(HasSubstr("scores for many places of each example"), HasSubstr("`onward eval`"),
+                    HasSubstr("`onward run --input NAME=FILE.npy")));
   // Lines of different length: padded, and what fills up is passed over.
   const std::string lines = "'text:" + Path("test.txt") + "?lines=1&length=24'";
   EXPECT_GT(Field("eval " + Path("lm.onnx") +

@@ -86,6 +86,30 @@ TEST_F(ValuesTest, CompareLooksInside) {
   EXPECT_THAT(differs.output, HasSubstr("item 2"));
 }
 
+TEST_F(ValuesTest, CompareSaysWhereInputsDiffer) {
+  const std::string a = Write("a.onnx", "g (float[N, 2] x) => (float[N, 2] y) { y = Abs (x) }");
+  const auto other = [&](const std::string& text) {
+    const std::string b = Write("b.onnx", text);
+    const CommandResult r = Onward("compare " + a + " " + b);
+    EXPECT_EQ(r.exit_code, 2) << text << r.output;
+    return r.errors;
+  };
+  const std::string named = other("g (float[N, 2] z) => (float[N, 2] y) { y = Abs (z) }");
+  EXPECT_THAT(named, AllOf(HasSubstr("the models take different inputs"),
+                           HasSubstr("a.onnx' takes x (float[N, 2])"),
+                           HasSubstr("b.onnx' takes z (float[N, 2])"),
+                           HasSubstr("--input z=FILE --output-dir DIR, then onward compare")));
+  EXPECT_THAT(other("g (float[N, 3] x) => (float[N, 3] y) { y = Abs (x) }"),
+              HasSubstr("b.onnx' takes x (float[N, 3])"));
+  EXPECT_THAT(other("g (double[N, 2] x) => (double[N, 2] y) { y = Abs (x) }"),
+              HasSubstr("different inputs"));
+  EXPECT_THAT(other("g (float[N, 2] x) => (float[N, 2] w) { w = Abs (x) }"),
+              HasSubstr("has no value 'y', an output of"));
+  // A size that one of them leaves open is that of the other.
+  const std::string b = Write("b.onnx", "g (float[3, 2] x) => (float[3, 2] y) { y = Abs (x) }");
+  EXPECT_EQ(Onward("compare " + a + " " + b).exit_code, 0);
+}
+
 // Maps and sparse tensors, and containers of containers, survive a file.
 TEST_F(ValuesTest, EveryKindSurvivesAFile) {
   const Map map{Tensor::FromValues<std::string>(Shape{2}, {"a", "b"}),

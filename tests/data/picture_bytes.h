@@ -30,8 +30,13 @@ inline Picture Filled(int64_t height, int64_t width, int channels, uint8_t value
           std::vector<uint8_t>(static_cast<size_t>(height * width * channels), value)};
 }
 
-// The best quality, so that flat colours stay as they are.
-inline std::string Jpeg(const Picture& p) {
+struct JpegForm {
+  J_COLOR_SPACE given, stored;
+  bool adobe = false;  // its marker
+};
+
+// Rows of `channels` bytes a pixel, in the best quality, so that flat colours stay as they are.
+inline std::string JpegOf(const Picture& p, const JpegForm& form) {
   jpeg_compress_struct c;
   jpeg_error_mgr errors;
   c.err = jpeg_std_error(&errors);
@@ -42,8 +47,10 @@ inline std::string Jpeg(const Picture& p) {
   c.image_width = static_cast<JDIMENSION>(p.info.width);
   c.image_height = static_cast<JDIMENSION>(p.info.height);
   c.input_components = p.info.channels;
-  c.in_color_space = p.info.channels == 1 ? JCS_GRAYSCALE : JCS_RGB;
+  c.in_color_space = form.given;
   jpeg_set_defaults(&c);
+  jpeg_set_colorspace(&c, form.stored);
+  c.write_Adobe_marker = form.adobe ? TRUE : FALSE;
   jpeg_set_quality(&c, 100, TRUE);
   jpeg_start_compress(&c, TRUE);
   while (c.next_scanline < c.image_height) {
@@ -56,6 +63,18 @@ inline std::string Jpeg(const Picture& p) {
   jpeg_destroy_compress(&c);
   free(bytes);
   return out;
+}
+
+inline std::string Jpeg(const Picture& p) {
+  if (p.info.channels == 1) return JpegOf(p, {JCS_GRAYSCALE, JCS_GRAYSCALE});
+  return JpegOf(p, {JCS_RGB, JCS_YCbCr});
+}
+
+// Inks as a file stores them: cyan, magenta, yellow and black, in two pixels.
+inline std::string InkJpeg(const std::vector<uint8_t>& inks, J_COLOR_SPACE stored, bool adobe) {
+  Picture p{{1, 2, 4}, inks};
+  p.pixels.insert(p.pixels.end(), inks.begin(), inks.end());
+  return JpegOf(p, {JCS_CMYK, stored, adobe});
 }
 
 // A JPEG file that says with EXIF how it was stored, from 1 to 8.

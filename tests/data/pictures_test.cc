@@ -68,11 +68,29 @@ TEST_F(PicturesTest, ImagesNameTheOddFile) {
   EXPECT_THAT(ErrorOf("images:/no/such"), HasSubstr("cannot be listed"));
 }
 
+// R = (1 - C) (1 - K) and so on; 200 * 128 / 255 = 100.
+TEST(Jpeg, InksBecomeColours) {
+  const std::vector<uint8_t> inks = {55, 155, 205, 127}, without_ink = {200, 100, 50, 128};
+  for (const std::string& file :
+       {InkJpeg(inks, JCS_CMYK, /*adobe=*/false), InkJpeg(without_ink, JCS_CMYK, /*adobe=*/true),
+        InkJpeg(without_ink, JCS_YCCK, /*adobe=*/true)}) {
+    const auto info = ProbePicture(file, "inks.jpg");
+    const auto picture = DecodePicture(file, "inks.jpg");
+    ASSERT_TRUE(info.ok() && picture.ok()) << picture.status();
+    EXPECT_EQ(info->channels, 3);
+    ASSERT_EQ(picture->pixels.size(), 6u);
+    for (size_t i = 0; i < 6; ++i) {
+      EXPECT_NEAR(picture->pixels[i], (std::vector<int>{100, 50, 25})[i % 3], 2) << i;
+    }
+  }
+}
+
 // Damage gives an error or a picture, never a crash.
 TEST_F(PicturesTest, PicturesSurviveDamage) {
   Picture p = Filled(9, 7, 3, 0);
   for (size_t i = 0; i < p.pixels.size(); ++i) p.pixels[i] = static_cast<uint8_t>(i * 37);
-  for (const std::string& good : {*EncodePng(p), Jpeg(p)}) {
+  for (const std::string& good :
+       {*EncodePng(p), Jpeg(p), InkJpeg({1, 2, 3, 4}, JCS_YCCK, /*adobe=*/true)}) {
     for (size_t i = 0; i < good.size(); ++i) {
       std::string bad = good;
       bad[i] = static_cast<char>(~bad[i]);
@@ -103,12 +121,48 @@ TEST_F(PicturesTest, FoldersMayHoldEveryFormat) {
   scratch_.Write("p/a/3.webp", webp);
   scratch_.Write("p/a/4.bmp", Bmp(flat));
   scratch_.Write("p/a/5.PPM", "P3 1 1 255 40 40 40");
-  scratch_.Write("p/a/6.gif", "GIF89a");  // no format that is read: passed over
   const auto data = Open("images:" + scratch_.Path("p") + "?scale=1");
   EXPECT_EQ(Describe(*data), "5 examples, x float [3, 1, 1], y int64 [], 1 classes");
   const auto batch = Take(*data, {0, 1, 3, 4});
   EXPECT_THAT(Values(batch[0]), ::testing::Each(::testing::DoubleNear(40, 1)));
   EXPECT_EQ(data->place(2), scratch_.Path("p/a/3.webp"));
+}
+
+TEST_F(PicturesTest, OnePicture) {
+  const std::string path = scratch_.Write("one.png", *EncodePng(Filled(2, 3, 1, 51)));
+  const auto data = Open("images:" + path);
+  EXPECT_EQ(Describe(*data), "1 examples, x float [1, 2, 3]");
+  EXPECT_EQ(data->place(0), path);
+  EXPECT_THAT(ErrorOf("images:" + path + "?label=a"), HasSubstr("a single picture has no label"));
+  EXPECT_THAT(ErrorOf("images:" + scratch_.Write("n.txt", "text")), HasSubstr("is no PNG, JPEG"));
+  EXPECT_THAT(ErrorOf(path), HasSubstr("did you mean images:" + path));
+}
+
+TEST_F(PicturesTest, TellsWhatOfAFolderIsLeftOut) {
+  const std::string png = *EncodePng(Filled(1, 1, 1, 0));
+  const std::string spec = "images:" + scratch_.Path("p");
+  scratch_.Write("p/a/1.png", png);
+  scratch_.Write("p/b/1.png", png);
+  scratch_.Write("p/b/.hidden", "");
+  EXPECT_THAT(Open(spec)->notes(), ::testing::IsEmpty());
+  for (const char* name : {"a/1.GIF", "a/2.gif", "b/3.gif", "b/notes.txt", "README"}) {
+    scratch_.Write(absl::StrCat("p/", name), "GIF89a");
+  }
+  const std::string left_out = scratch_.Path("p") +
+                               ": left out 3 .gif files, 1 file without an ending, 1 .txt file "
+                               "(PNG, JPEG, WebP, TIFF, BMP, JPEG 2000 and PNM are read)";
+  EXPECT_THAT(Open(spec)->notes(), ElementsAre(left_out));
+  EXPECT_THAT(Open(spec + "?label=none")->notes(), ElementsAre(left_out));
+  scratch_.Write("p/2.png", png);
+  scratch_.Write("p/a/more/2.png", png);
+  EXPECT_THAT(Open(spec)->notes(),
+              ElementsAre(left_out + "; 1 picture beside the classes' folders; 1 folder further "
+                                     "inside"));
+  EXPECT_THAT(Open(spec + "?label=none")->notes(),
+              ElementsAre(left_out + "; 1 folder further inside"));
+  scratch_.Write("p/c/1.heic", "");
+  EXPECT_THAT(ErrorOf(spec), HasSubstr("/p/c: holds no pictures (PNG, JPEG, WebP, TIFF, BMP, JPEG "
+                                       "2000 and PNM are read), but 1 .heic file"));
 }
 
 // What a 2 x 3 picture becomes; its pixels are 1 to 6.

@@ -20,6 +20,7 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using ::testing::StartsWith;
 
 constexpr char kPeople[] =
     "name,age,city,born,paid\n"
@@ -120,8 +121,125 @@ TEST_F(TableTest, ManyNames) {
                                      HasSubstr("left out: id (almost all different)")));
   const auto common = Open(Csv(text, "label=y&rare=2&drop=id"));
   EXPECT_EQ(common->fields()[0].shape, Shape{5});
+  const auto kept = Open(Csv(text, "label=y&drop=town&keep=id&max_categories=50"));
+  EXPECT_EQ(kept->fields()[0].shape, Shape{51});
   const auto forced = Open(Csv(text, "label=y&drop=town&text_columns=id"));
   EXPECT_EQ(forced->fields()[0].shape, Shape{60});
+}
+
+TEST_F(TableTest, NamesThatAllDifferAreLeftOut) {
+  const auto table = [](int rows) {
+    std::string text = "name,x,y\n";
+    for (int i = 0; i < rows; ++i) absl::StrAppend(&text, "n", i, ",", i % 3, ",", i % 2, "\n");
+    return text;
+  };
+  EXPECT_EQ(Open(Csv(table(10), "label=y"))->fields()[0].shape, Shape{1});
+  EXPECT_EQ(Open(Csv(table(9), "label=y"))->fields()[0].shape, Shape{10});
+  EXPECT_EQ(Open(Csv(table(10), "label=y&keep=name"))->fields()[0].shape, Shape{11});
+}
+
+// Of a model that is made for the data, a rare name of the other part is no reason to stop.
+TEST_F(TableTest, RareNamesOfTheOtherPart) {
+  std::string text = "town,x,y\n";
+  for (int i = 0; i < 40; ++i) {
+    absl::StrAppend(&text, i % 4 == 0 ? absl::StrCat("t", i) : "common", ",", i % 5, ",", i % 2,
+                    "\n");
+  }
+  for (const char* part : {"split=0.5", "fold=1/4"}) {
+    const std::string spec = Csv(text, absl::StrCat("label=y&", part));
+    const auto train = Open(spec, {.made_for_data = true});
+    // x, common and other.
+    EXPECT_EQ(train->fields()[0].shape, Shape{3}) << part;
+    EXPECT_TRUE(ParseDataSpec(spec, Split::kTest, {.preparation = train->preparation()}).ok())
+        << part;
+  }
+}
+
+TEST_F(TableTest, WhatIsNoTextIsNamed) {
+  const std::pair<std::string, const char*> cases[] = {
+      {"PK\x03\x04 and so on", "Excel workbook; save the sheet as CSV"},
+      {"PAR1 and so on", "a Parquet file"},
+      {"\x93NUMPY and so on", "a NumPy array, which npy: reads"},
+      {std::string("\xff\xfex\0,\0y\0\n\0", 10), "UTF-16; convert it: iconv -f UTF-16 -t UTF-8"},
+      {std::string("x,y\n1,\0\n", 9), "holds zero bytes"},
+  };
+  for (const auto& [bytes, what] : cases) {
+    EXPECT_THAT(ErrorOf(Csv(bytes, "label=y")), AllOf(HasSubstr("a.csv: "), HasSubstr(what)));
+  }
+}
+
+// Names that are kept in the model have to be text for other programs, too.
+TEST_F(TableTest, OtherEncodingsAreRefusedWhereTextIsKept) {
+  const std::string header = "town,note,y\n", row = "K\xf6ln,a,0\nUlm,b,1\n";
+  EXPECT_THAT(ErrorOf(Csv(header + row, "label=y")),
+              AllOf(HasSubstr("a.csv: column 1 has text that is no UTF-8 ('K\\xf6ln')"),
+                    HasSubstr("iconv -f WINDOWS-1252 -t UTF-8")));
+  EXPECT_THAT(ErrorOf(Csv(header + row, "label=town")), HasSubstr("no UTF-8"));
+  EXPECT_THAT(ErrorOf(Csv("gr\xf6\xdf"
+                          "e,y\n1,0\n2,1\n",
+                          "label=y")),
+              HasSubstr("column 1 has text that is no UTF-8"));
+  EXPECT_EQ(Open(Csv(header + row, "label=y&drop=town"))->size(), 2);
+  EXPECT_EQ(Open(Csv("town,y\nKöln,0\nUlm,1\n", "label=y"))->size(), 2);
+}
+
+TEST_F(TableTest, NamesOfColumns) {
+  EXPECT_THAT(ErrorOf(Csv("a,Survived\n1,0\n2,1\n", "label=survived")),
+              HasSubstr("no column 'survived'; the file has columns a, Survived; did you mean "
+                        "'Survived'?"));
+  const std::string twice = "a,b,a,y\n1,2,3,0\n2,3,4,1\n";
+  EXPECT_THAT(ErrorOf(Csv(twice, "label=y")),
+              AllOf(HasSubstr("two columns are named 'a'"), HasSubstr("drop=2")));
+  EXPECT_EQ(Open(Csv(twice, "label=y&drop=2"))->fields()[0].shape, Shape{2});
+  // Those that are left out anyway may have any name.
+  EXPECT_EQ(Open(Csv("a,y,,\n1,0,,\n2,1,,\n", "label=y"))->fields()[0].shape, Shape{1});
+}
+
+// What numbers the rows says nothing of them.
+TEST_F(TableTest, RunningNumbersAreLeftOut) {
+  const auto table = [](const std::string& name, int64_t step, int64_t start) {
+    std::string text = absl::StrCat(name, ",x,y\n");
+    for (int64_t i = 0; i < 24; ++i) {
+      absl::StrAppend(&text, start + step * i, ",", i % 5, ",", i % 2, "\n");
+    }
+    return text;
+  };
+  const auto note_of = [&](const std::string& text, const std::string& options = "label=y") {
+    const auto data = Open(Csv(text, options));
+    return absl::StrCat(data->fields()[0].shape[0], " ", data->notes().at(0));
+  };
+  for (const char* name : {"PassengerId", "id", "ID", "user_id", "user id", "USER_ID", "index",
+                           "Unnamed: 0", "", "#", "row"}) {
+    // Rising, falling, with gaps.
+    for (const int64_t step : {1, 7, -1}) {
+      const std::string called = *name == '\0' ? "0" : name;
+      EXPECT_THAT(
+          note_of(table(name, step, 100)),
+          AllOf(StartsWith("1 "),
+                HasSubstr(absl::StrCat("left out: ", called,
+                                       " (a number for each row; keep=", called, " takes it)"))))
+          << name << step;
+    }
+  }
+  const std::string ids = table("id", 1, 1);
+  EXPECT_THAT(note_of(ids, "label=y&keep=id"),
+              AllOf(StartsWith("2 "), Not(HasSubstr("left out")), Not(HasSubstr("counts"))));
+  EXPECT_THAT(ErrorOf(Csv(ids, "label=y&keep=no")), HasSubstr("no column 'no'"));
+  EXPECT_THAT(note_of(table("", 1, 1), "label=y&keep=0"), StartsWith("2 "));
+  // Names of other things, and numbers that come again.
+  for (const char* name : {"paid", "GRID", "year", "0", "identity"}) {
+    EXPECT_THAT(note_of(table(name, 7, 100)), StartsWith("2 ")) << name;
+  }
+  EXPECT_THAT(note_of(table("id", 0, 1)), AllOf(StartsWith("2 "), Not(HasSubstr("left out"))));
+  // No name tells: taken, and said.
+  for (const int64_t start : {0, 1}) {
+    EXPECT_THAT(note_of(table("day", 1, start), "label=y&split=0.5"),
+                AllOf(StartsWith("2 "), HasSubstr("day only counts the rows (drop=day?)")));
+  }
+  EXPECT_THAT(note_of(table("day", 1, 2)), Not(HasSubstr("counts")));
+  EXPECT_THAT(ErrorOf(Csv("id,y\n1,0\n2,1\n3,1\n", "label=y")),
+              HasSubstr("no column is left as input; left out: id (a number for each row; keep=id "
+                        "takes it); keep=NAME takes a column all the same"));
 }
 
 TEST_F(TableTest, NumbersThatAreNames) {
@@ -226,6 +344,8 @@ TEST_F(TableTest, JsonLines) {
   EXPECT_THAT(error("{\"y\":1}\n{\"y\":}\n"),
               AllOf(HasSubstr("b.jsonl: line 2"), HasSubstr("is no JSON")));
   EXPECT_THAT(error("[1]\n"), HasSubstr("no JSON object"));
+  EXPECT_THAT(error("[\n {\"y\": 1}\n]\n"), HasSubstr("jq -c '.[]' LIST.json > rows.jsonl"));
+  EXPECT_THAT(error("{\n \"y\": 1\n}\n"), HasSubstr("expected one JSON object on every line"));
   EXPECT_THAT(error("{\"x\":[1],\"y\":1}\n"), HasSubstr("'x' is a list"));
   EXPECT_THAT(error(""), HasSubstr("empty"));
 }
@@ -282,8 +402,15 @@ TEST_F(KnownTableTest, WhatItDoesNotKnowIsRefused) {
 TEST_F(KnownTableTest, OthersAreTakenForRareOnes) {
   const auto data = Open(Csv("t,y\na,0\na,1\nb,1\nb,0\nc,1\n", "label=y&rare=2"));
   const Preparation known = *data->preparation();
-  EXPECT_THAT(All(*Open(Csv("t,y\nz,0\nb,1\n", "label=y"), {.preparation = &known})),
-              ElementsAre(0, 0, 1, 0, 1, 0));
+  EXPECT_THAT(data->notes(), ElementsAre(Not(HasSubstr("taken for"))));
+  const auto others =
+      Open(Csv("t,y\nb,1\nz,0\n,1\nw,0\n", "label=y&missing=skip"), {.preparation = &known});
+  EXPECT_THAT(All(*others), ElementsAre(0, 1, 0, 0, 0, 1, 0, 0, 1));
+  EXPECT_THAT(others->notes(),
+              ElementsAre(HasSubstr("a.csv: taken for 'other', as rare names were: t ('z' in row 2 "
+                                    "(line 3), 2 rows)")));
+  const auto none = Open(Csv("t,y\nz,0\nb,1\n", "label=y"), {.preparation = &known});
+  EXPECT_THAT(All(*none), ElementsAre(0, 0, 1, 0, 1, 0));
 }
 
 TEST_F(KnownTableTest, WithoutHeaderByPlace) {

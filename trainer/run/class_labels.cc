@@ -127,7 +127,10 @@ absl::Status CountDisagrees(const Dataset& data, const std::vector<std::string>&
                    count > shown ? absl::StrCat(" and ", count - shown, " more") : "");
   return absl::InvalidArgumentError(
       absl::StrCat(data.source(), ": ", count, count == 1 ? " class (" : " classes (", classes,
-                   "), the model has ", model.outputs, ": --head ", count));
+                   "), the model has ", model.outputs,
+                   count == 1 ? ": there is nothing to tell apart; pictures have a folder for each "
+                                "class, tables a column of labels (label=COLUMN)"
+                              : absl::StrCat(": --head ", count)));
 }
 
 // A model with names meets data with names.

@@ -66,6 +66,7 @@ class Loop {
     result_.operators = details_.Operators();
     result_.interrupted = status.code() == absl::StatusCode::kCancelled;
     status = End(status);
+    if (status.ok()) SayWhatWasBest();
     result_.peak_bytes = PeakBytes();
     status.Update(listener_->OnEnd({result_, status}));
     if (!status.ok() && !result_.interrupted) return status;
@@ -307,6 +308,7 @@ class Loop {
       ONWARD_ASSIGN_OR_RETURN(averaged, p_.evaluator->Run(&averages, cancel_));
     }
     evaluated_at_ = result_.steps;
+    best_seen_.Observe(result_.steps, MetricOf(p_.metric, e));
     result_.evaluation = std::move(e);
     result_.averages = std::move(averaged);
     return listener_->OnEvaluation({result_.steps, epoch, *result_.evaluation, result_.averages});
@@ -323,6 +325,11 @@ class Loop {
                       " steps overflowed and were left out; the loss is scaled by ",
                       LossScaleNow(*model_)),
          false, result_.steps});
+  }
+
+  void SayWhatWasBest() {
+    std::string hint = best_seen_.Hint(options_.best);
+    if (!hint.empty()) listener_->OnNote({std::move(hint), false, result_.steps});
   }
 
   // What is left to do after the steps, which ended like this.
@@ -353,6 +360,7 @@ class Loop {
   RunDetails details_{listener_, std::move(p_.norms)};
   std::optional<Model> start_;  // to go back to, until there is a checkpoint
   BatchPosition start_position_;
+  BestSeen best_seen_{p_.metric};
   const std::optional<Plateau> plateau_at_start_ = p_.plateau;
   const std::optional<Patience> patience_at_start_ = p_.patience;
   int returns_ = 0, skips_told_ = 0;

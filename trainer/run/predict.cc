@@ -24,6 +24,23 @@ bool Classifies(const PredictOptions& options, const Dataset& data, const std::s
   return last == "Softmax" || last == "LogSoftmax" || last == "Sigmoid";
 }
 
+// Whether there are scores for several places of each example, as of language models: two sizes
+// beside the batch are not 1.
+bool HasManyAnswers(const ValueType* output) {
+  if (output == nullptr || !output->has_rank || output->rank() < 3) return false;
+  return std::count_if(output->dims.begin() + 1, output->dims.end(),
+                       [](const Dim& d) { return !d.known() || d.value != 1; }) > 1;
+}
+
+absl::Status ManyAnswers(const std::string& output, const std::string& type) {
+  return absl::InvalidArgumentError(absl::StrCat(
+      "output '", output, "' is ", type,
+      ": scores for many places of each example, as language "
+      "models have them; predict writes one class for each. `onward eval` tells how right they are "
+      "(loss, accuracy, perplexity), `onward run --input NAME=FILE.npy --output-dir DIR` writes "
+      "the scores themselves"));
+}
+
 int LabelIndex(const Dataset& data) {
   const std::vector<FieldInfo> fields = data.fields();
   for (size_t i = 0; i < fields.size(); ++i) {
@@ -57,6 +74,8 @@ absl::StatusOr<std::unique_ptr<Predictor>> Predictor::Create(Graph graph,
   p->label_ = LabelIndex(*p->data_);
   p->classifies_ = Classifies(options, *p->data_, LastOperator(graph, output));
   if (p->classifies_) {
+    const ValueType* type = graph.TypeOf(output);
+    if (HasManyAnswers(type)) return ManyAnswers(output, type->ToString());
     const LossSpec loss = options.loss.value_or(
         DefaultLoss(graph, output, std::max<int64_t>(2, DistinctClasses(*p->data_))));
     p->scoring_ = ScoringOf(loss);

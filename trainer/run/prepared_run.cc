@@ -37,7 +37,13 @@ class Preparer {
                                   const RunListener& listener) {
     for (const Dataset* source : {data.get(), eval.get()}) {
       if (source == nullptr) continue;
-      for (std::string& note : source->notes()) p_.facts.notes.push_back(std::move(note));
+      // Both may be parts of one.
+      for (std::string& note : source->notes()) {
+        const auto& told = p_.facts.notes;
+        if (std::find(told.begin(), told.end(), note) == told.end()) {
+          p_.facts.notes.push_back(std::move(note));
+        }
+      }
     }
     FindLosses(*data);
     ONWARD_RETURN_IF_ERROR(CheckFingerprint(*data));
@@ -152,6 +158,12 @@ class Preparer {
     p_.classes = std::move(aligned.names);
     p_.data_classes = (*data)->classes();
     if (!aligned.note.empty()) p_.facts.notes.push_back(std::move(aligned.note));
+    if ((*data)->size() > 1 && DistinctClasses(**data) == 1) {
+      p_.facts.warnings.push_back(
+          absl::StrCat("all labels of ", (*data)->source(),
+                       " are one class, so there is nothing to tell apart: look at label= and "
+                       "limit= of --data (shuffle=1 before a limit)"));
+    }
     return absl::OkStatus();
   }
 

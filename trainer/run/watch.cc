@@ -6,10 +6,22 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "core/base/spec.h"
 
 namespace onward {
+namespace {
+
+// Less than this is what evaluations differ by anyway: of an accuracy, and as a share of the rest.
+constexpr double kSameAccuracy = 0.005, kSameShare = 0.02;
+
+std::string Written(Metric metric, double value) {
+  return metric == Metric::kAccuracy ? absl::StrFormat("%.2f %%", 100 * value)
+                                     : absl::StrFormat("%.4g", value);
+}
+
+}  // namespace
 
 double Plateau::Start() const {
   const double infinity = std::numeric_limits<double>::infinity();
@@ -84,6 +96,28 @@ bool Patience::Observe(double value) {
     ++worse_;
   }
   return worse_ >= limit_;
+}
+
+void BestSeen::Observe(int64_t step, double value) {
+  last_ = value;
+  const bool better =
+      !best_.has_value() || (HigherIsBetter(metric_) ? value > *best_ : value < *best_);
+  if (!better || std::isnan(value)) return;
+  best_ = value;
+  best_step_ = step;
+}
+
+std::string BestSeen::Hint(const std::string& best_file) const {
+  if (!best_.has_value() || std::isnan(*last_)) return "";
+  const double lost = std::fabs(*last_ - *best_);
+  if (lost <= (metric_ == Metric::kAccuracy ? kSameAccuracy : kSameShare * std::fabs(*best_))) {
+    return "";
+  }
+  return absl::StrCat(
+      "the ", MetricName(metric_), " in evaluation was best after step ", best_step_, ", ",
+      Written(metric_, *best_), ", and is ", Written(metric_, *last_), " at the end; ",
+      best_file.empty() ? "--best FILE keeps the best of a run, --patience N ends it in time"
+                        : absl::StrCat("'", best_file, "' holds the best"));
 }
 
 }  // namespace onward

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What evaluations decide: whether the rate is reduced, and whether the run goes on.
+// What evaluations decide: whether the rate is reduced, whether the run goes on, and whether its
+// end is worth less than what it was in between.
 #ifndef ONWARD_TRAINER_RUN_WATCH_H_
 #define ONWARD_TRAINER_RUN_WATCH_H_
 
@@ -9,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "optimizers/schedule.h"
+#include "trainer/run/evaluate.h"
 
 namespace onward {
 
@@ -60,6 +62,22 @@ class Patience {
   bool higher_is_better_;
   std::optional<double> best_;
   int64_t worse_ = 0;
+};
+
+// The best evaluation of a run, for one that ends with a worse model.
+class BestSeen {
+ public:
+  explicit BestSeen(Metric metric) : metric_(metric) {}
+
+  void Observe(int64_t step, double value);
+  // What to say at the end; "" where the last evaluation is about as good as the best. `best_file`:
+  // what keeps the best, or "".
+  std::string Hint(const std::string& best_file) const;
+
+ private:
+  Metric metric_;
+  int64_t best_step_ = 0;
+  std::optional<double> best_, last_;
 };
 
 }  // namespace onward

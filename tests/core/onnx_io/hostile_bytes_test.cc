@@ -87,6 +87,31 @@ TEST(DamagedFile, InfersWhereTheTrainingPartIsCutOff) {
   }
 }
 
+// Numbers of bytes tell a download that stopped from a file of another kind.
+TEST(DamagedFile, SaysWhereAFileIsCutShort) {
+  std::string weights = "1";
+  for (int i = 1; i < 300; ++i) weights += ", 1";
+  const std::string bytes = Bytes(TextModel("m (float[300] x) => (float[300] y) <float[300] W = {" +
+                                            weights + "}> { y = Mul(x, W) }"));
+  size_t begin = 0;  // of the graph, a field with a length of two bytes
+  while (begin < bytes.size() && bytes[begin] != '\x3a') ++begin;
+  const size_t end = begin + 3 + (bytes[begin + 1] & 0x7f) + (bytes[begin + 2] << 7);
+  for (size_t size : {begin + 3, begin + 40, end - 1}) {
+    const absl::Status status = ParseModel(bytes.substr(0, size), kPath).status();
+    EXPECT_EQ(status.message(),
+              absl::StrCat("'damaged.onnx' is cut short: its graph, from byte ", begin,
+                           " on, ends at byte ", end, ", but the file has ", size,
+                           " bytes; fetch or copy it again"));
+  }
+  for (const char* other : {":this is text", "\x08\x08hello", "PK\x03\x04", "\x08\x08\x3a"}) {
+    const absl::Status status = ParseModel(other, kPath).status();
+    EXPECT_THAT(std::string(status.message()), HasSubstr("is not an ONNX model")) << other;
+  }
+  const char* pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n";
+  EXPECT_THAT(std::string(ParseModel(pointer, kPath).status().message()),
+              HasSubstr("`git lfs pull` fetches the file"));
+}
+
 TEST(DamagedFile, SingleBitFlips) {
   constexpr size_t kFlips = 2000;
   const std::string bytes = SmallTrainingModel();

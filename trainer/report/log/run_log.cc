@@ -242,6 +242,11 @@ absl::Status ReplayLog(const std::string& path, RunListener* listener) {
     // A line without its end is one that is being written.
     if (in.eof()) break;
     const absl::StatusOr<Json> line = ParseJson(text);
+    if (!line.ok() && !replay.started()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("'", path, "', line ", number,
+                       ": is no JSON; expected a log that `onward train --log` writes"));
+    }
     const absl::Status told = line.ok() ? replay.Tell(*line) : line.status();
     if (!told.ok()) {
       return absl::Status(told.code(), absl::StrCat("'", path, "', line ", number, ": ",
