@@ -50,6 +50,15 @@ std::vector<OpCase> LargeCases() {
       Case("TopK_few", {Real({3, 600}), Ints({7})}).Outputs(2, {0, 1}),
       Case("TopK_smallest", {Real({600, 2}), Ints({5})}, {{"axis", 0}, {"largest", 0}})
           .Outputs(2, {0, 1}),
+      Case("LSTM_wide", {Real({3, 13, 9}), Real({1, 160, 9}), Real({1, 160, 40})},
+           {{"hidden_size", 40}})
+          .Outputs(3, {0, 1, 2}),
+      Case("GRU_wide", {Real({3, 13, 9}), Real({1, 120, 9}), Real({1, 120, 40})},
+           {{"hidden_size", 40}})
+          .Outputs(2, {0, 1}),
+      Case("RNN_wide", {Real({3, 13, 9}), Real({1, 40, 9}), Real({1, 40, 40})},
+           {{"hidden_size", 40}})
+          .Outputs(2, {0, 1}),
       Case("Attention_tiles", {Real({2, 4, 19, 40}), Real({2, 2, 70, 40}), Real({2, 2, 70, 33})}),
       Case("Attention_causal_tiles",
            {Real({1, 2, 70, 33}), Real({1, 1, 70, 33}), Real({1, 1, 70, 40}), Flags({70, 70})},

@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/rnn/rnn_gemm.h"
 
+#include <immintrin.h>
+
 #include <algorithm>
 #include <cstring>
+#include <type_traits>
 
+#include "core/base/cpu_features.h"
 #include "core/base/parallel.h"
+#include "core/ops/cpu/with_rows.h"
 
 namespace onward {
 namespace {
@@ -73,6 +78,36 @@ void Tile(const T* a, int64_t stride, const T* panel, int64_t depth, const TileT
   }
 }
 
+// The same for two panels of floats, `next` elements apart, in AVX-512: sums in the same order.
+template <int kRows, bool kPacked>
+[[gnu::target("avx512f")]] void WideTile(const float* a, int64_t stride, const float* panel,
+                                         int64_t next, int64_t depth, const TileTarget<float>& to) {
+  constexpr int kWidth = PackedMatrix<float>::kWidth;
+  __m512 sums[kRows][2] = {};
+  for (int r = 0; to.accumulate && r < kRows; ++r) {
+    sums[r][0] = _mm512_loadu_ps(to.c + r * to.stride);
+    sums[r][1] = _mm512_loadu_ps(to.c + r * to.stride + kWidth);
+  }
+  for (int r = 0; to.bias != nullptr && r < kRows; ++r) {
+    sums[r][0] += _mm512_loadu_ps(to.bias);
+    sums[r][1] += _mm512_loadu_ps(to.bias + kWidth);
+  }
+  for (int64_t p = 0; p < depth; ++p) {
+    const __m512 first = _mm512_loadu_ps(panel), second = _mm512_loadu_ps(panel + next);
+    panel += kWidth;
+#pragma GCC unroll 6
+    for (int r = 0; r < kRows; ++r) {
+      const __m512 factor = _mm512_set1_ps(kPacked ? a[p * kTileRows + r] : a[r * stride + p]);
+      sums[r][0] = _mm512_fmadd_ps(factor, first, sums[r][0]);
+      sums[r][1] = _mm512_fmadd_ps(factor, second, sums[r][1]);
+    }
+  }
+  for (int r = 0; r < kRows; ++r) {
+    _mm512_storeu_ps(to.c + r * to.stride, sums[r][0]);
+    _mm512_storeu_ps(to.c + r * to.stride + kWidth, sums[r][1]);
+  }
+}
+
 // A block of a, its rows in tiles of nearly equal height (16 are 6 + 5 + 5).
 template <typename T>
 struct Block {
@@ -100,14 +135,20 @@ void BlockTile(const Block<T>& block, int64_t tile, const T* panel, const TileTa
 template <typename T>
 void BlockTile(int64_t rows, const Block<T>& block, int64_t tile, const T* panel,
                const TileTarget<T>& to) {
-  switch (rows) {
-    case 1: return BlockTile<T, 1>(block, tile, panel, to);
-    case 2: return BlockTile<T, 2>(block, tile, panel, to);
-    case 3: return BlockTile<T, 3>(block, tile, panel, to);
-    case 4: return BlockTile<T, 4>(block, tile, panel, to);
-    case 5: return BlockTile<T, 5>(block, tile, panel, to);
-    default: return BlockTile<T, 6>(block, tile, panel, to);
-  }
+  WithRows<kTileRows>(static_cast<int>(rows),
+                      [&](auto r) { BlockTile<T, r>(block, tile, panel, to); });
+}
+
+void WideBlockTile(int64_t rows, const Block<float>& block, int64_t tile, const float* panel,
+                   int64_t next, const TileTarget<float>& to) {
+  WithRows<kTileRows>(static_cast<int>(rows), [&](auto r) {
+    if (block.packed) {
+      WideTile<r, true>(block.a + tile * block.depth * kTileRows, 1, panel, next, block.depth, to);
+    } else {
+      WideTile<r, false>(block.a + block.first_row(tile) * block.row_stride, block.row_stride,
+                         panel, next, block.depth, to);
+    }
+  });
 }
 
 // The block's product with rows [from, from + depth) of b.
@@ -115,8 +156,11 @@ template <typename T>
 void MultiplyBlock(const Block<T>& block, const PackedMatrix<T>& b, int64_t from, bool accumulate,
                    const T* bias, T* c, int64_t c_stride) {
   constexpr int kWidth = PackedMatrix<T>::kWidth, kHalf = kWidth / 2;
+  static const bool wide = std::is_same_v<T, float> && ThisCpu().avx512f;
   const int64_t tiles = block.tiles();
-  for (int64_t column = 0; column < b.n; column += kWidth) {
+  for (int64_t column = 0, next = 0; column < b.n; column = next) {
+    const bool pair = wide && b.n - column >= 2 * kWidth;
+    next = column + (pair ? 2 : 1) * kWidth;
     const T* panel = b.panels + column * b.k + from * kWidth;
     const int count = static_cast<int>(std::min<int64_t>(kWidth, b.n - column));
     TileTarget<T> to = {nullptr,
@@ -128,7 +172,14 @@ void MultiplyBlock(const Block<T>& block, const PackedMatrix<T>& b, int64_t from
     for (int64_t i = 0; i < tiles; ++i) {
       const int64_t row = block.first_row(i);
       to.c = c + row * c_stride + column;
-      BlockTile(block.first_row(i + 1) - row, block, i, panel, to);
+      const int64_t rows = block.first_row(i + 1) - row;
+      if constexpr (std::is_same_v<T, float>) {
+        if (pair) {
+          WideBlockTile(rows, block, i, panel, kWidth * b.k, to);
+          continue;
+        }
+      }
+      BlockTile(rows, block, i, panel, to);
     }
   }
 }
