@@ -99,6 +99,11 @@ TEST(Accesses, OfEveryKernelAreInBoundsAndOrdered) {
   TrainTwoSteps();
   Shuffle(0);
   strict(0);
+  // A GPU has 65536 registers for a block, of which a thread may take 255.
+  OnwardEmuCounters counters;
+  EmulatorFunction<decltype(OnwardEmuGetCounters)>("OnwardEmuGetCounters")(&counters);
+  EXPECT_GT(counters.widest_block, 0);
+  EXPECT_LE(counters.widest_block, 256);
   std::set<std::string> left = KernelsOfTheSources();
   EXPECT_GT(left.size(), 100u);
   const int checked =

@@ -5,7 +5,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <map>
+#include <utility>
 
 #include "tests/cuda_emu/device.h"
 #include "tests/cuda_emu/memory.h"
@@ -71,10 +73,11 @@ void CheckPointer(const KernelCall& call, size_t argument, const void* pointer, 
   }
 }
 
-// The device pointers among the arguments.
-std::vector<const void*> CheckArguments(const KernelCall& call,
-                                        const std::vector<Argument>& arguments, int device) {
-  std::vector<const void*> pointers;
+// What the device pointers among the arguments point to, as far as it is known.
+Accesses CheckArguments(const KernelCall& call, const std::vector<Argument>& arguments,
+                        int device) {
+  const char* name = KernelName(call.kernel).c_str();
+  std::vector<Access> accesses;
   size_t bytes = 0;
   for (size_t i = 0; i < arguments.size(); ++i) {
     const Argument& argument = arguments[i];
@@ -88,21 +91,24 @@ std::vector<const void*> CheckArguments(const KernelCall& call,
       if (argument.is_pointer ||
           (argument.bytes > sizeof word && (DeviceOf(pointer) >= 0 || IsMapped(word)))) {
         CheckPointer(call, i, pointer, device);
-        pointers.push_back(pointer);
+        if (word % argument.target_alignment != 0) {
+          Fatal("argument %zu of %s is %p, but what it points to is aligned to %zu bytes", i, name,
+                pointer, argument.target_alignment);
+        }
+        accesses.push_back({pointer, argument.target_bytes, argument.may_write, name});
       }
     }
   }
   if (bytes > kParameterBytes) {
-    Fatal("%s has %zu bytes of parameters; CUDA has room for %zu", KernelName(call.kernel).c_str(),
-          bytes, kParameterBytes);
+    Fatal("%s has %zu bytes of parameters; CUDA has room for %zu", name, bytes, kParameterBytes);
   }
-  return pointers;
+  return Touching(std::move(accesses));
 }
 
 // Memory may be freed between the call and the run: by another stream, or under a graph.
-void CheckStillThere(const KernelCall& call, const std::vector<const void*>& pointers) {
-  for (const void* pointer : pointers) {
-    if (FindAllocation(pointer) == nullptr) {
+void CheckStillThere(const KernelCall& call, const std::vector<Access>& accesses) {
+  for (const Access& access : accesses) {
+    if (FindAllocation(access.data) == nullptr) {
       Fatal("%s runs with a pointer to memory that was freed after it was launched or captured",
             KernelName(call.kernel).c_str());
     }
@@ -133,14 +139,20 @@ cudaError_t Submit(const KernelCall& call, const std::vector<Argument>& argument
   if (stream == nullptr) return Record(cudaErrorInvalidResourceHandle);
   if (stream->device != CurrentDevice()) return Record(cudaErrorInvalidResourceHandle);
   if (const cudaError_t error = CheckGeometry(call)) return Record(error);
-  const std::vector<const void*> pointers = CheckArguments(call, arguments, stream->device);
-  return Record(Enqueue(stream, [call, pointers] {
-    CheckStillThere(call, pointers);
-    RunOnDevice(KernelName(call.kernel), [&] {
-      ++GetState().counters.launches;
-      RunKernel(call);
-    });
-  }));
+  OnwardEmuCounters& counters = GetState().counters;
+  counters.widest_block =
+      std::max<int64_t>(counters.widest_block, int64_t{call.block.x} * call.block.y * call.block.z);
+  const Accesses accesses = CheckArguments(call, arguments, stream->device);
+  return Record(Enqueue(
+      stream,
+      [call, accesses] {
+        CheckStillThere(call, *accesses);
+        RunOnDevice(KernelName(call.kernel), [&] {
+          ++GetState().counters.launches;
+          RunKernel(call);
+        });
+      },
+      accesses));
 }
 
 }  // namespace onward::cuda_emu
