@@ -3,9 +3,11 @@
 #include "tests/cuda_emu/launch.h"
 
 #include <sys/mman.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <map>
 #include <utility>
 
@@ -17,8 +19,8 @@
 #include "tests/cuda_emu/stream.h"
 #include "tests/cuda_emu/symbols.h"
 
-// Of the sanitizers' own interface; not there in other programs.
-extern "C" __attribute__((weak)) void __sanitizer_print_stack_trace();
+// Of the address sanitizer's own interface; not there in other programs.
+extern "C" __attribute__((weak)) int __asan_address_is_poisoned(const volatile void* address);
 
 namespace onward::cuda_emu {
 namespace {
@@ -43,15 +45,18 @@ cudaError_t CheckGeometry(const KernelCall& call) {
   return call.shared_bytes > limit ? cudaErrorInvalidValue : cudaSuccess;
 }
 
-// Whether the address is of memory that this process has for itself. Sanitizers keep their notes
-// where two small integers side by side would point to.
-bool IsMapped(uintptr_t address) {
-  const bool sanitized = __sanitizer_print_stack_trace != nullptr;
-  const uintptr_t lowest = sanitized ? uintptr_t{1} << 44 : 0x10000;
-  if (address < lowest || address >= uintptr_t{1} << 47) return false;
+// Whether something of this process is at the address. Linux puts programs, their memory and
+// libraries above the lowest one; below are the notes of sanitizers, where two small integers side
+// by side would point to. They also keep whole ranges of addresses, of which they use little.
+bool IsInUse(uintptr_t address) {
+  constexpr uintptr_t kLowest = uintptr_t{0x55} << 40, kEnd = uintptr_t{1} << 47;
+  if (address < kLowest || address >= kEnd) return false;
   const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
-  unsigned char resident;
-  return mincore(reinterpret_cast<void*>(address / page * page), 1, &resident) == 0;
+  unsigned char byte;
+  if (mincore(reinterpret_cast<void*>(address / page * page), 1, &byte) != 0) return false;
+  const iovec here = {&byte, 1}, there = {reinterpret_cast<void*>(address), 1};
+  if (process_vm_readv(getpid(), &here, 1, &there, 1, 0) < 0 && errno == EFAULT) return false;
+  return __asan_address_is_poisoned == nullptr || __asan_address_is_poisoned(there.iov_base) == 0;
 }
 
 void CheckPointer(const KernelCall& call, size_t argument, const void* pointer, int device) {
@@ -89,7 +94,7 @@ Accesses CheckArguments(const KernelCall& call, const std::vector<Argument>& arg
       const void* pointer = reinterpret_cast<const void*>(word);
       if (word == 0) continue;
       if (argument.is_pointer ||
-          (argument.bytes > sizeof word && (DeviceOf(pointer) >= 0 || IsMapped(word)))) {
+          (argument.bytes > sizeof word && (DeviceOf(pointer) >= 0 || IsInUse(word)))) {
         CheckPointer(call, i, pointer, device);
         if (word % argument.target_alignment != 0) {
           Fatal("argument %zu of %s is %p, but what it points to is aligned to %zu bytes", i, name,
