@@ -8,6 +8,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <iostream>
 #include <ostream>
 #include <string>
 
@@ -53,8 +54,13 @@ TEST_P(PeersOnCuda, FollowsTheCpu) {
   }
   const char* steps = std::getenv("ONWARD_PEER_STEPS");
   const Model model = TrainablePeer(file, GetParam().of_the_model);
-  ExpectSameTraining(model, steps == nullptr ? kSteps : std::atoi(steps), PeerBatches(model),
-                     {"loss"});
+  const PeerBatches batches(model);
+  // It takes long.
+  const auto told = [&](int step) {
+    std::cout << GetParam().name << ": step " << step << std::endl;
+    return batches(step);
+  };
+  ExpectSameTraining(model, steps == nullptr ? kSteps : std::atoi(steps), told, {"loss"});
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, PeersOnCuda, testing::ValuesIn(kPeers),
