@@ -30,7 +30,7 @@ for model in "$work/cnn.onnx" "$@"; do
 done
 # Without what only the emulator can do: orders, failures, checks of accesses.
 check "kernels and training on the GPU" env ONWARD_CUDA_DEVICE=cuda build/tests/cuda/cuda_test --gtest_brief=1 \
-  --gtest_filter='-Schedules.*:Barriers.*:Accesses.*:*FailingCall*:CudaGraphs.*:*Shuffled*:*TwoGpus*:HugeTest.*'
+  --gtest_filter='-Schedules.*:Barriers.*:Accesses.*:*FailingCall*:CudaGraphs.*:*Shuffled*:*TwoGpus*:HugeTest.*:*WhatTheMachineLacks:*IsOneLaunch*:*IsARaceWithoutWaiting'
 for tests in ops training_info; do
   check "the tables of tests/$tests on the GPU" env ONWARD_TEST_DEVICE=cuda "build/tests/${tests}_test" --gtest_brief=1 \
     --gtest_filter='-*KernelTest*:*Coverage*:*IsTheSameOnADevice*'

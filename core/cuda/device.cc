@@ -105,6 +105,24 @@ bool MeansNoGpu(cudaError_t error) {
          error == cudaErrorNoDevice;
 }
 
+std::string VersionText(int major, int minor) { return absl::StrCat(major, ".", minor); }
+
+// The library has code for nothing older (cmake/CudaLibrary.cmake).
+absl::Status CheckCapability(int index) {
+  constexpr int kMajor = 7, kMinor = 5;
+  int major = 0, minor = 0;
+  ONWARD_RETURN_IF_ERROR(
+      StatusOf(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, index),
+               "cannot ask what the GPU is"));
+  ONWARD_RETURN_IF_ERROR(
+      StatusOf(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, index),
+               "cannot ask what the GPU is"));
+  if (std::pair(major, minor) >= std::pair(kMajor, kMinor)) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat("cuda:", index, " has compute capability ",
+                                                    VersionText(major, minor), ", Onward needs ",
+                                                    VersionText(kMajor, kMinor), " or more"));
+}
+
 absl::Status CheckGpu(int index) {
   int driver = 0;
   const cudaError_t asked = cudaDriverGetVersion(&driver);
@@ -113,6 +131,12 @@ absl::Status CheckGpu(int index) {
   }
   int count = 0;
   const cudaError_t error = cudaGetDeviceCount(&count);
+  if (error == cudaErrorInsufficientDriver && asked == cudaSuccess) {
+    cudaGetLastError();
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the NVIDIA driver serves CUDA ", VersionText(driver / 1000, driver % 1000 / 10),
+        " at most, this library needs ", CUDART_VERSION / 1000, "; install a newer driver"));
+  }
   if (MeansNoGpu(error)) {
     cudaGetLastError();
     return absl::FailedPreconditionError(absl::StrCat("no NVIDIA GPU: ", cudaGetErrorString(error),
@@ -124,7 +148,7 @@ absl::Status CheckGpu(int index) {
     return absl::FailedPreconditionError(
         absl::StrCat("there is no cuda:", index, "; this machine has ", count, " of them"));
   }
-  return absl::OkStatus();
+  return CheckCapability(index);
 }
 
 }  // namespace

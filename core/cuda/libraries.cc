@@ -42,6 +42,8 @@ absl::Status StatusOf(cudnnStatus_t status, std::string_view what) {
 
 // Nothing can be done about what fails here.
 Libraries::~Libraries() {
+  if (blas_ == nullptr && dnn_ == nullptr) return;
+  cudaSetDevice(device_);
   if (blas_ != nullptr) cublasDestroy(blas_);
   if (dnn_ != nullptr) cudnnDestroy(dnn_);
 }

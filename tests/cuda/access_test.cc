@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every kernel once with each access of its threads looked at: by the emulator, or by the thread
 // sanitizer where that is linked. Grids are small, since it takes long.
+#include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -98,6 +99,11 @@ TEST(Accesses, OfEveryKernelAreInBoundsAndOrdered) {
   TrainTwoSteps();
   Shuffle(0);
   strict(0);
+  // A GPU has 65536 registers for a block, of which a thread may take 255.
+  OnwardEmuCounters counters;
+  EmulatorFunction<decltype(OnwardEmuGetCounters)>("OnwardEmuGetCounters")(&counters);
+  EXPECT_GT(counters.widest_block, 0);
+  EXPECT_LE(counters.widest_block, 256);
   std::set<std::string> left = KernelsOfTheSources();
   EXPECT_GT(left.size(), 100u);
   const int checked =
@@ -107,6 +113,31 @@ TEST(Accesses, OfEveryKernelAreInBoundsAndOrdered) {
         NameIn(EmulatorFunction<decltype(OnwardEmuCheckedKernel)>("OnwardEmuCheckedKernel")(i)));
   }
   EXPECT_THAT(left, testing::IsEmpty()) << "nothing runs them";
+}
+
+// That it is seen here, where kernels are in a library, by the emulator or by the thread sanitizer.
+TEST(Accesses, WithoutABarrierAreSeen) {
+  if (dlsym(RTLD_DEFAULT, "__asan_init") != nullptr) {
+    GTEST_SKIP() << "the address sanitizer takes the place";
+  }
+  std::vector<const Call*> calls;
+  for (const Call& call : Calls()) {
+    if (call.inputs.node.op_type == "ArgMax") calls.push_back(&call);
+  }
+  ASSERT_FALSE(calls.empty());
+  for (const Call* call : calls) EXPECT_FALSE(Differs(*call)) << call->what;
+  const int sites = EmulatorFunction<decltype(OnwardEmuBarrierSites)>("OnwardEmuBarrierSites")();
+  const bool seen = IsSeen([&] {
+    EmulatorFunction<decltype(OnwardEmuStrict)>("OnwardEmuStrict")(2);
+    for (int site = 0; site < sites; ++site) {
+      EmulatorFunction<decltype(OnwardEmuSkipBarrier)>("OnwardEmuSkipBarrier")(site);
+      for (const Call* call : calls) Differs(*call);
+    }
+    OnwardEmuCounters counters;
+    EmulatorFunction<decltype(OnwardEmuGetCounters)>("OnwardEmuGetCounters")(&counters);
+    return counters.races > 0;
+  });
+  EXPECT_TRUE(seen);
 }
 
 }  // namespace onward::access_test

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <limits>
@@ -14,6 +15,7 @@
 
 #include "core/tensor/dispatch.h"
 #include "tests/cuda/emulated.h"
+#include "tests/cuda_emu/control.h"
 #include "tests/support/case_draws.h"
 
 namespace onward::device_test {
@@ -101,6 +103,21 @@ TEST(CudaStream, WaitsForAnother) {
   }
 }
 
+// That the runtime orders what it queues on two streams is looked at in every test.
+TEST(CudaStream, IsARaceWithoutWaiting) {
+  const auto other = Emulated().MakeStream();
+  const auto memory = Emulated().Allocate(sizeof(int));
+  ASSERT_TRUE(other.ok() && memory.ok());
+  EXPECT_DEATH(
+      {
+        const int value = 1;
+        int back = 0;
+        (*other)->CopyIn(memory->get(), &value, sizeof(int)).IgnoreError();
+        EmulatedStream().CopyOut(&back, memory->get(), sizeof(int)).IgnoreError();
+      },
+      "race between streams");
+}
+
 TEST(CudaStream, CopiesUnlessSomethingIsWrong) {
   Stream& stream = EmulatedStream();
   const auto words = [&](std::vector<int32_t> values) {
@@ -172,6 +189,31 @@ TEST(CudaDevice, NamesGpusThatAreNotThere) {
   const auto device = OpenDevice(EmulatedCuda(), options);
   EXPECT_EQ(device.status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(device.status().ToString(), HasSubstr("cuda:99"));
+}
+
+TEST(CudaDevice, SaysWhatTheMachineLacks) {
+  struct Case {
+    const char *variable, *value, *message;
+  };
+  const Case cases[] = {
+      {"ONWARD_EMU_DRIVER", "0", "no NVIDIA driver is installed"},
+      {"ONWARD_EMU_DRIVER", "12040", "the NVIDIA driver serves CUDA 12.4 at most"},
+      {"ONWARD_EMU_DEVICES", "0", "no NVIDIA GPU: no CUDA-capable device is detected"},
+      {"ONWARD_EMU_CAPABILITY", "70", "cuda:0 has compute capability 7.0, Onward needs 7.5"},
+      {"ONWARD_EMU_CAPABILITY", "75", ""},
+      {"ONWARD_EMU_CAPABILITY", "120", ""},
+  };
+  const auto reset = EmulatorFunction<decltype(OnwardEmuReset)>("OnwardEmuReset");
+  for (const Case& c : cases) {
+    setenv(c.variable, c.value, 1);
+    reset();
+    unsetenv(c.variable);
+    const absl::Status status = OpenDevice(EmulatedCuda(), {}).status();
+    EXPECT_EQ(status.ok(), *c.message == '\0') << c.value;
+    EXPECT_EQ(absl::IsFailedPrecondition(status), !status.ok());
+    EXPECT_THAT(std::string(status.message()), HasSubstr(c.message));
+  }
+  reset();
 }
 
 TEST(CudaPlugin, SaysThatThereIsNoGpu) {

@@ -10,6 +10,7 @@
 
 #include "environment/environment.h"
 #include "tests/cuda/emulated.h"
+#include "tests/cuda_emu/control.h"
 #include "tests/support/device_trial.h"
 #include "tests/support/kernel_trial.h"
 
@@ -32,10 +33,11 @@ const Step kSteps[] = {
 
 void PrintTo(const Step& step, std::ostream* out) { *out << step.op; }
 
-// Sizes that leave blocks with and without a rest; more tensors than one launch takes; two types.
+// Sizes that leave blocks with and without a rest; two types.
 struct Lists {
   static constexpr int kTensors = 100;
-  static int64_t SizeOf(int i) { return i == 7 ? 0 : i == 11 ? 9001 : 1 + i; }
+  static constexpr int kMoreThanOneLaunchTakes = 900;
+  static int64_t SizeOf(int i) { return i == 7 ? 0 : i == 11 ? 9001 : 1 + i % 100; }
   static DType TypeOf(int i) { return i % 3 == 2 ? DType::kDouble : DType::kFloat; }
 };
 
@@ -53,7 +55,7 @@ Tensor Filled(int i, int kind) {
   return t;
 }
 
-KernelInputs CallOf(const Step& step) {
+KernelInputs CallOf(const Step& step, int tensors = Lists::kTensors) {
   KernelInputs call;
   call.node.op_type = step.op;
   call.node.domain = step.domain;
@@ -66,7 +68,7 @@ KernelInputs CallOf(const Step& step) {
   call.values.push_back(Tensor::Scalar(0.1f));
   if (step.has_t) call.values.push_back(Tensor::Scalar(int64_t{3}));
   for (int kind = 0; kind < 2 + step.states; ++kind) {
-    for (int i = 0; i < Lists::kTensors; ++i) {
+    for (int i = 0; i < tensors; ++i) {
       call.values.push_back(Filled(i, kind));
       if (kind == 1) continue;
       call.outputs.push_back({Lists::TypeOf(i), Shape{Lists::SizeOf(i)}, nullptr, nullptr});
@@ -82,8 +84,25 @@ double ValueOf(const Tensor& t, int64_t k) {
 
 class CudaOptimizerTest : public testing::TestWithParam<Step> {};
 
+int64_t Launches() {
+  OnwardEmuCounters counters;
+  EmulatorFunction<decltype(OnwardEmuGetCounters)>("OnwardEmuGetCounters")(&counters);
+  return counters.launches;
+}
+
+TEST_P(CudaOptimizerTest, IsOneLaunchForEachType) {
+  for (const int tensors : {5, 44, 45, Lists::kTensors, 256, Lists::kMoreThanOneLaunchTakes}) {
+    const KernelInputs call = CallOf(GetParam(), tensors);
+    const auto* on_gpu = Emulated().kernels().Find(call.node.op_type, call.node.domain);
+    DeviceTrial trial(Emulated(), EmulatedStream(), on_gpu->front(), call);
+    const int64_t before = Launches();
+    ASSERT_TRUE(trial.Run().ok());
+    EXPECT_EQ(Launches() - before, tensors == Lists::kMoreThanOneLaunchTakes ? 5 : 2) << tensors;
+  }
+}
+
 TEST_P(CudaOptimizerTest, UpdatesLongListsAsTheCpuDoes) {
-  const KernelInputs call = CallOf(GetParam());
+  const KernelInputs call = CallOf(GetParam(), Lists::kMoreThanOneLaunchTakes);
   const auto* on_cpu =
       DefaultEnvironment().cpu().kernels().Find(call.node.op_type, call.node.domain);
   const auto* on_gpu = Emulated().kernels().Find(call.node.op_type, call.node.domain);

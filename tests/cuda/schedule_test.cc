@@ -3,13 +3,9 @@
 // and would not without their barriers.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <cstdio>
 #include <filesystem>
 #include <fstream>
-#include <functional>
 #include <set>
 #include <string>
 #include <vector>
@@ -59,19 +55,6 @@ std::set<std::string> BarriersOfTheSources() {
     }
   }
   return lines;
-}
-
-// Whether a process of its own finds something, or ends by an access that the emulator does not
-// allow: keys that are sorted without a barrier point anywhere.
-bool IsSeen(const std::function<bool()>& look) {
-  const pid_t child = fork();
-  if (child == 0) {
-    if (std::freopen("/dev/null", "w", stderr) == nullptr) _exit(0);
-    _exit(look() ? 1 : 0);
-  }
-  int status = 0;
-  EXPECT_EQ(waitpid(child, &status, 0), child);
-  return !WIFEXITED(status) || WEXITSTATUS(status) != 0;
 }
 
 TEST(Barriers, AreNeeded) {

@@ -173,7 +173,7 @@ bool InSharedMemory(const Checker& checker, uintptr_t at, size_t bytes) {
 
 }  // namespace
 
-void CheckWatched(const void* address, size_t bytes, bool write, bool atomic) {
+void CheckWatched(const void* address, size_t bytes, bool write, bool atomic, size_t alignment) {
   if (!active) return;
   Checker& checker = Get();
   const auto at = reinterpret_cast<uintptr_t>(address);
@@ -186,6 +186,7 @@ void CheckWatched(const void* address, size_t bytes, bool write, bool atomic) {
     if (!region.shared && !InDeviceMemory(checker, at, bytes)) {
       Illegal(at, bytes, write, "outside of every allocation of this device");
     }
+    if (at % alignment != 0) Illegal(at, bytes, write, "misaligned");
     Touch now = checker.now;
     now.atomic = atomic;
     Cell* cells = region.cells + (at - region.range.first);

@@ -38,10 +38,12 @@ void SetCheckedThread(unsigned thread, unsigned meetings, Bytes stack);
 inline constinit std::atomic<bool> launch_is_checked __attribute__((visibility("hidden"))) = false;
 inline bool LaunchIsChecked() { return launch_is_checked.load(std::memory_order_relaxed); }
 
-void CheckWatched(const void* address, size_t bytes, bool write, bool atomic);
-inline void CheckAccess(const void* address, size_t bytes, bool write, bool atomic) {
+// On a GPU an address that is no multiple of the alignment is an error.
+void CheckWatched(const void* address, size_t bytes, bool write, bool atomic, size_t alignment);
+inline void CheckAccess(const void* address, size_t bytes, bool write, bool atomic,
+                        size_t alignment = 1) {
   if (LaunchIsChecked()) [[unlikely]]
-    CheckWatched(address, bytes, write, atomic);
+    CheckWatched(address, bytes, write, atomic, alignment);
 }
 
 }  // namespace onward::cuda_emu

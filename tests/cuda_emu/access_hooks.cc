@@ -8,11 +8,15 @@
 
 using onward::cuda_emu::CheckAccess;
 
+// What is wider than 8 bytes is structs of at most that alignment, and vectors, which the CPU wants
+// aligned, too.
+constexpr size_t AlignmentOf(size_t bytes) { return bytes < 8 ? bytes : 8; }
+
 // One function for each size; names cannot be made by templates.
-#define ONWARD_EMU_PLAIN(size)                                                      \
-  void __tsan_read##size(void* p) { CheckAccess(p, size, false, false); }           \
-  void __tsan_write##size(void* p) { CheckAccess(p, size, true, false); }           \
-  void __tsan_unaligned_read##size(void* p) { CheckAccess(p, size, false, false); } \
+#define ONWARD_EMU_PLAIN(size)                                                               \
+  void __tsan_read##size(void* p) { CheckAccess(p, size, false, false, AlignmentOf(size)); } \
+  void __tsan_write##size(void* p) { CheckAccess(p, size, true, false, AlignmentOf(size)); } \
+  void __tsan_unaligned_read##size(void* p) { CheckAccess(p, size, false, false); }          \
   void __tsan_unaligned_write##size(void* p) { CheckAccess(p, size, true, false); }
 
 #define ONWARD_EMU_READ_MODIFY_WRITE(bits, name)                                                \

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What tests tell the emulator and ask of it. C linkage: the emulator may live in a library opened
 // at run time, where these are found by name. The environment sets the same at the start:
-// ONWARD_EMU_SEED, ONWARD_EMU_STRICT, ONWARD_EMU_DEVICES, ONWARD_EMU_MEMORY (bytes per device)
-// and ONWARD_EMU_FAIL=kind:k.
+// ONWARD_EMU_SEED, ONWARD_EMU_STRICT and ONWARD_EMU_FAIL=kind:k; and what the machine has:
+// ONWARD_EMU_DEVICES, ONWARD_EMU_MEMORY (bytes per device), ONWARD_EMU_CAPABILITY (75 is 7.5) and
+// ONWARD_EMU_DRIVER (12040 serves CUDA 12.4; 0: none).
 #pragma once
 
 #include <stddef.h>
@@ -15,7 +16,7 @@ enum OnwardEmuKind {
   kOnwardEmuAlloc,    // "alloc": device and pinned memory
   kOnwardEmuLaunch,   // "launch": kernels and graphs; the call itself fails
   kOnwardEmuCopy,     // "copy": copies and fills
-  kOnwardEmuLibrary,  // "library": calls of cuBLAS, cuDNN and NCCL
+  kOnwardEmuLibrary,  // "library": calls of cuBLAS and cuDNN
   kOnwardEmuObject,   // "object": streams, events, graphs
   kOnwardEmuFault,    // "fault": a kernel fails while it runs; the error is sticky
   kOnwardEmuKinds
@@ -32,7 +33,8 @@ struct OnwardEmuCounters {
   int64_t library_calls;
   int64_t host_to_device, device_to_host, device_to_device;  // copies made
   int64_t host_to_device_bytes, device_to_host_bytes, device_to_device_bytes;
-  int64_t waits;  // calls that made the host wait
+  int64_t waits;         // calls that made the host wait
+  int64_t widest_block;  // most threads of a block that was launched
   int64_t races;  // accesses without a barrier between them, found while a barrier was taken away
 };
 
@@ -42,6 +44,9 @@ ONWARD_EMU_API void OnwardEmuSeed(uint64_t seed);
 // 1: after every kernel and library call all canaries are checked, so that it is named. 2: also
 // every access of a kernel is checked, for being to memory it may touch and for races (slow).
 ONWARD_EMU_API void OnwardEmuStrict(int strict);
+// Whether work of several streams that touches the same bytes and that nothing orders ends the
+// program, as it does from the start.
+ONWARD_EMU_API void OnwardEmuCheckOrder(int checked);
 // Kernels that were run so far while every access was to be checked, by their signatures.
 ONWARD_EMU_API int OnwardEmuCheckedKernels();
 ONWARD_EMU_API const char* OnwardEmuCheckedKernel(int index);

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Matrix products of the fake cuBLAS: NVIDIA's rules for arguments, plain loops.
 #include <algorithm>
+#include <cstring>
 #include <optional>
 
 #include "tests/cuda_emu/cublas_handle.h"
 #include "tests/cuda_emu/gemm.h"
 #include "tests/cuda_emu/library.h"
+#include "tests/cuda_emu/memory.h"
 #include "tests/cuda_emu/state.h"
 
 using namespace onward::cuda_emu;
@@ -100,16 +102,40 @@ void CheckMemory(const GemmCall& call, bool reads_ab) {
     CheckDeviceRange(call.name, "the array of pointers to C", call.c.data, bytes, device);
     return;
   }
-  const auto check = [&](const char* what, const Operand& operand, int64_t rows, int64_t columns) {
+  const auto check = [&](const char* what, const Operand& operand, int64_t rows, int64_t columns,
+                         Use use = Use::kRead) {
     CheckDeviceRange(call.name, what, operand.data, Extent(operand, rows, columns, call.batch),
-                     device);
+                     device, use);
   };
   const bool plain_a = call.transa == CUBLAS_OP_N, plain_b = call.transb == CUBLAS_OP_N;
   if (reads_ab) {
     check("A", call.a, plain_a ? call.m : call.k, plain_a ? call.k : call.m);
     check("B", call.b, plain_b ? call.k : call.n, plain_b ? call.n : call.k);
   }
-  check("C", call.c, call.m, call.n);
+  check("C", call.c, call.m, call.n, Use::kWritten);
+}
+
+// Handles give their workspace up when they get a stream. In strict mode a product has to have one:
+// with the library's own, which all streams share, its bits may change from run to run.
+void CheckWorkspace(const GemmCall& call) {
+  const cublasContext& handle = *call.handle;
+  if (handle.workspace_bytes == 0 && GetState().strict > 0) {
+    Fatal("%s: nobody gave the handle a workspace since its stream was set", call.name);
+  }
+  CheckDeviceRange(call.name, "the workspace", handle.workspace, handle.workspace_bytes,
+                   handle.device, Use::kScratch);
+}
+
+// Leaves nothing in the workspace as it was; at its ends alone where nobody wants to wait.
+void Scribble(void* workspace, size_t bytes) {
+  constexpr size_t kEnd = 4096;
+  char* const at = static_cast<char*>(workspace);
+  if (bytes <= 2 * kEnd || GetState().strict > 0) {
+    if (bytes > 0) std::memset(at, kPoison, bytes);
+    return;
+  }
+  std::memset(at, kPoison, kEnd);
+  std::memset(at + bytes - kEnd, kPoison, kEnd);
 }
 
 void* At(const GemmCall& call, const Operand& operand, int64_t i) {
@@ -156,7 +182,11 @@ cublasStatus_t Gemm(const GemmCall& call) {
     CheckDeviceRange(call.name, "beta", call.beta, sizeof(float), stream->device);
   }
   CheckMemory(call, call.k > 0 && (!host || alpha != 0));
+  CheckWorkspace(call);
+  void* const workspace = call.handle->workspace;
+  const size_t workspace_bytes = call.handle->workspace_bytes;
   const bool queued = QueueLibraryWork(call.name, stream, [=] {
+    Scribble(workspace, workspace_bytes);
     RunGemm(call, tf32, host ? alpha : ReadScalar(call, call.alpha),
             host ? beta : ReadScalar(call, call.beta));
   });

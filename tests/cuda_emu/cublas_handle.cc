@@ -88,6 +88,8 @@ cublasStatus_t cublasGetVersion(cublasHandle_t handle, int* version) {
 cublasStatus_t cublasSetStream(cublasHandle_t handle, cudaStream_t stream) {
   return With(handle, [stream](cublasContext& context) {
     context.stream = stream;
+    context.workspace = nullptr;
+    context.workspace_bytes = 0;
     return CUBLAS_STATUS_SUCCESS;
   });
 }
@@ -103,7 +105,9 @@ cublasStatus_t cublasSetWorkspace(cublasHandle_t handle, void* workspace, size_t
   return With(handle, [=](cublasContext& context) {
     if (workspace == nullptr && bytes > 0) return CUBLAS_STATUS_INVALID_VALUE;
     if (reinterpret_cast<uintptr_t>(workspace) % 256 != 0) return CUBLAS_STATUS_INVALID_VALUE;
-    CheckDeviceRange("cublasSetWorkspace", "workspace", workspace, bytes, context.device);
+    CheckDeviceRange("cublasSetWorkspace", "the workspace", workspace, bytes, context.device);
+    context.workspace = workspace;
+    context.workspace_bytes = bytes;
     return CUBLAS_STATUS_SUCCESS;
   });
 }

@@ -161,6 +161,75 @@ TEST_F(CublasTest, CatchesMemoryThatIsTooShortOrOfTheHost) {
   EXPECT_DEATH(gemm(a.get(), b.get()), "cublasSgemm: C needs 64 bytes");
 }
 
+class CublasWorkspaceTest : public CublasTest {
+ protected:
+  static constexpr size_t kBytes = 1 << 16;
+
+  void Give(const DeviceArray<float>& workspace) {
+    ASSERT_EQ(cublasSetWorkspace(handle_, workspace.get(), kBytes), CUBLAS_STATUS_SUCCESS);
+  }
+  cublasStatus_t Square(float* a, float* c) {
+    const float one = 1, zero = 0;
+    return cublasSgemm(handle_, CUBLAS_OP_N, CUBLAS_OP_N, 1, 1, 1, &one, a, 1, a, 1, &zero, c, 1);
+  }
+
+  DeviceArray<float> room_{kBytes / sizeof(float)}, x_{std::vector<float>{3, 0}};
+};
+
+TEST_F(CublasWorkspaceTest, HoldsAnythingAfterAProduct) {
+  for (const int strict : {0, 1}) {
+    OnwardEmuStrict(strict);
+    ASSERT_EQ(cudaMemset(room_.get(), 0, kBytes), cudaSuccess);
+    ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+    Give(room_);
+    ASSERT_EQ(Square(x_.get(), x_.get() + 1), CUBLAS_STATUS_SUCCESS);
+    ASSERT_EQ(cudaStreamSynchronize(stream_), cudaSuccess);
+    EXPECT_EQ(x_.Values()[1], 9);
+    const std::vector<float> left = room_.Values();
+    EXPECT_TRUE(std::isnan(left.front()));
+    EXPECT_TRUE(std::isnan(left.back()));
+    EXPECT_EQ(std::isnan(left[left.size() / 2]), strict > 0);
+  }
+}
+
+TEST_F(CublasWorkspaceTest, MayNotLieOverAnOperand) {
+  Give(room_);
+  EXPECT_DEATH(Square(room_.get() + 5, x_.get()), "the workspace lies over A");
+  EXPECT_DEATH(Square(x_.get(), room_.get()), "the workspace lies over C");
+}
+
+TEST_F(CublasWorkspaceTest, StaysUntilTheProductIsDone) {
+  {
+    DeviceArray<float> room(kBytes / sizeof(float));
+    Give(room);
+    ASSERT_EQ(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeRelaxed), cudaSuccess);
+    ASSERT_EQ(Square(x_.get(), x_.get() + 1), CUBLAS_STATUS_SUCCESS);
+  }
+  cudaGraph_t graph = nullptr;
+  cudaGraphExec_t exec = nullptr;
+  ASSERT_EQ(cudaStreamEndCapture(stream_, &graph), cudaSuccess);
+  ASSERT_EQ(cudaGraphInstantiate(&exec, graph, 0), cudaSuccess);
+  EXPECT_DEATH(
+      {
+        cudaGraphLaunch(exec, stream_);
+        cudaStreamSynchronize(stream_);
+      },
+      "cublasSgemm runs with memory that was freed");
+  EXPECT_DEATH(Square(x_.get(), x_.get() + 1), "the workspace points to memory that is not");
+  cudaGraphExecDestroy(exec);
+  cudaGraphDestroy(graph);
+}
+
+TEST_F(CublasWorkspaceTest, GoesWhenAStreamIsSet) {
+  Give(room_);
+  OnwardEmuStrict(1);
+  ASSERT_EQ(Square(x_.get(), x_.get() + 1), CUBLAS_STATUS_SUCCESS);
+  ASSERT_EQ(cublasSetStream(handle_, stream_), CUBLAS_STATUS_SUCCESS);
+  EXPECT_DEATH(Square(x_.get(), x_.get() + 1), "nobody gave the handle a workspace");
+  OnwardEmuStrict(0);
+  EXPECT_EQ(Square(x_.get(), x_.get() + 1), CUBLAS_STATUS_SUCCESS);
+}
+
 TEST_F(CublasTest, RoundsToTf32OnlyWhenAsked) {
   const float x = 1.0f + 1.0f / 4096;  // 13 bits
   DeviceArray<float> a(std::vector<float>{x}), c(1);

@@ -31,6 +31,8 @@ constexpr ErrorText kErrors[] = {
      "invalid configuration argument"},
     {cudaErrorInvalidDevice, "cudaErrorInvalidDevice", "invalid device ordinal"},
     {cudaErrorNoDevice, "cudaErrorNoDevice", "no CUDA-capable device is detected"},
+    {cudaErrorInsufficientDriver, "cudaErrorInsufficientDriver",
+     "CUDA driver version is insufficient for CUDA runtime version"},
     {cudaErrorInvalidResourceHandle, "cudaErrorInvalidResourceHandle", "invalid resource handle"},
     {cudaErrorNotReady, "cudaErrorNotReady", "device not ready"},
     {cudaErrorIllegalAddress, "cudaErrorIllegalAddress",
@@ -69,13 +71,17 @@ extern "C" {
 
 cudaError_t cudaGetDeviceCount(int* count) {
   Entry entry;
+  if (GetState().driver < CUDART_VERSION / 1000 * 1000) {
+    return Record(cudaErrorInsufficientDriver);
+  }
   if (GetState().devices == 0) return Record(cudaErrorNoDevice);
   *count = GetState().devices;
   return Record(cudaSuccess);
 }
 
 cudaError_t cudaDriverGetVersion(int* version) {
-  *version = CUDART_VERSION;
+  Entry entry;
+  *version = GetState().driver;
   return cudaSuccess;
 }
 
@@ -114,8 +120,8 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   properties->maxThreadsDim[2] = 64;
   properties->maxGridSize[0] = 0x7fffffff;
   properties->maxGridSize[1] = properties->maxGridSize[2] = 65535;
-  properties->major = 8;
-  properties->minor = 0;
+  properties->major = GetState().capability / 10;
+  properties->minor = GetState().capability % 10;
   properties->multiProcessorCount = kMultiprocessors;
   properties->unifiedAddressing = 1;
   properties->concurrentKernels = 1;
@@ -135,8 +141,8 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
     case cudaDevAttrWarpSize: *value = 32; break;
     case cudaDevAttrMultiProcessorCount: *value = kMultiprocessors; break;
     case cudaDevAttrMaxThreadsPerMultiProcessor: *value = 2048; break;
-    case cudaDevAttrComputeCapabilityMajor: *value = 8; break;
-    case cudaDevAttrComputeCapabilityMinor: *value = 0; break;
+    case cudaDevAttrComputeCapabilityMajor: *value = GetState().capability / 10; break;
+    case cudaDevAttrComputeCapabilityMinor: *value = GetState().capability % 10; break;
     case cudaDevAttrMaxGridDimX: *value = 0x7fffffff; break;
     case cudaDevAttrMaxGridDimY:
     case cudaDevAttrMaxGridDimZ: *value = 65535; break;

@@ -13,6 +13,7 @@ using namespace onward::cuda_emu;
 
 struct CUgraphExec_st {
   std::shared_ptr<const CUgraph_st> graph;  // work that was launched keeps what it was made of
+  Accesses accesses;                        // of all nodes
 };
 
 namespace {
@@ -52,6 +53,16 @@ bool Precedes(const CUgraph_st& graph, const std::vector<size_t>& frontier,
   }
   return std::all_of(frontier.begin(), frontier.end(),
                      [&](size_t node) { return reached.contains(node); });
+}
+
+Accesses AccessesOf(const CUgraph_st& graph) {
+  std::vector<Access> all;
+  for (const GraphNode& node : graph.nodes) {
+    if (node.accesses != nullptr) {
+      all.insert(all.end(), node.accesses->begin(), node.accesses->end());
+    }
+  }
+  return Touching(std::move(all));
 }
 
 void RunNode(const GraphNode& node) {
@@ -157,7 +168,7 @@ cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t* exec, cudaGraph_t gra
   if (const cudaError_t sticky = Record(cudaSuccess)) return sticky;
   if (ShallFail(kOnwardEmuObject)) return Record(cudaErrorMemoryAllocation);
   if (exec == nullptr || !Alive<CUgraph_st>().contains(graph)) return Record(cudaErrorInvalidValue);
-  *exec = Keep(new CUgraphExec_st{std::make_shared<CUgraph_st>(*graph)});
+  *exec = Keep(new CUgraphExec_st{std::make_shared<CUgraph_st>(*graph), AccessesOf(*graph)});
   return Record(cudaSuccess);
 }
 
@@ -182,6 +193,7 @@ cudaError_t cudaGraphExecUpdate(cudaGraphExec_t exec, cudaGraph_t graph,
   info->result = same ? cudaGraphExecUpdateSuccess : cudaGraphExecUpdateErrorTopologyChanged;
   if (!same) return Record(cudaErrorGraphExecUpdateFailure);
   exec->graph = std::make_shared<CUgraph_st>(*graph);
+  exec->accesses = AccessesOf(*graph);
   return Record(cudaSuccess);
 }
 
@@ -197,7 +209,8 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream) {
   CUstream_st* resolved = Resolve(stream);
   if (resolved == nullptr) return Record(cudaErrorInvalidResourceHandle);
   if (!Alive<CUgraphExec_st>().contains(exec)) return Record(cudaErrorInvalidValue);
-  return Record(Enqueue(resolved, [graph = exec->graph] { RunGraph(*graph); }));
+  return Record(Enqueue(
+      resolved, [graph = exec->graph] { RunGraph(*graph); }, exec->accesses));
 }
 
 cudaError_t cudaGraphDestroy(cudaGraph_t graph) { return Destroy(graph); }

@@ -89,11 +89,18 @@ cudaError_t Copy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
     const char* bytes_from = static_cast<const char*>(from);
     staged = std::make_shared<std::vector<char>>(bytes_from, bytes_from + bytes);
   }
-  return Enqueue(stream, [=] {
-    const OpenBytes open_to(to, bytes), open_from(from, bytes);
-    std::memcpy(to, staged != nullptr ? staged->data() : from, bytes);
-    Count(direction, bytes);
-  });
+  std::vector<Access> accesses;
+  for (const auto& [data, written] : {std::pair<const void*, bool>(to, true), {from, false}}) {
+    if (DeviceOf(data) >= 0 || IsPinned(data)) accesses.push_back({data, bytes, written, "a copy"});
+  }
+  return Enqueue(
+      stream,
+      [=] {
+        const OpenBytes open_to(to, bytes), open_from(from, bytes);
+        std::memcpy(to, staged != nullptr ? staged->data() : from, bytes);
+        Count(direction, bytes);
+      },
+      Touching(std::move(accesses)));
 }
 
 cudaError_t Fill(void* data, int value, size_t bytes, CUstream_st* stream) {
@@ -101,10 +108,13 @@ cudaError_t Fill(void* data, int value, size_t bytes, CUstream_st* stream) {
   if (stream == nullptr) return cudaErrorInvalidResourceHandle;
   if (bytes == 0) return cudaSuccess;
   if (!IsInside(data, bytes) || DeviceOf(data) != stream->device) return cudaErrorInvalidValue;
-  return Enqueue(stream, [=] {
-    const OpenBytes open(data, bytes);
-    std::memset(data, value, bytes);
-  });
+  return Enqueue(
+      stream,
+      [=] {
+        const OpenBytes open(data, bytes);
+        std::memset(data, value, bytes);
+      },
+      Touching({{data, bytes, true, "a fill"}}));
 }
 
 }  // namespace

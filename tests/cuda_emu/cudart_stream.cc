@@ -73,7 +73,10 @@ cudaError_t cudaStreamQuery(cudaStream_t stream) {
   CUstream_st* resolved = Resolve(stream);
   if (resolved == nullptr) return Record(cudaErrorInvalidResourceHandle);
   if (const cudaError_t error = RefuseWhileCapturing(resolved)) return Record(error);
-  if (resolved->queue.empty()) return Record(cudaSuccess);
+  if (resolved->queue.empty()) {
+    HostWaitedFor(resolved->clock);
+    return Record(cudaSuccess);
+  }
   Advance(resolved);
   return Record(cudaErrorNotReady);
 }
@@ -101,6 +104,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
     return Record(cudaSuccess);
   }
   const TaskPtr task = event->task;
+  if (task != nullptr) Join(&resolved->clock, task->clock);
   if (task == nullptr || task->done) return Record(cudaSuccess);
   if (const cudaError_t error = Enqueue(resolved, [] {})) return Record(error);
   if (task->stream != resolved) resolved->last->after.push_back(task);
@@ -169,7 +173,9 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   if (!IsEvent(event)) return Record(cudaErrorInvalidResourceHandle);
   if (event->capture != nullptr) return Record(cudaErrorCapturedEvent);
   ++GetState().counters.waits;
-  if (event->task != nullptr) Finish(event->task);
+  if (event->task == nullptr) return Record(cudaSuccess);
+  Finish(event->task);
+  HostWaitedFor(event->task->clock);
   return Record(cudaSuccess);
 }
 
@@ -177,7 +183,11 @@ cudaError_t cudaEventQuery(cudaEvent_t event) {
   Entry entry;
   if (!IsEvent(event)) return Record(cudaErrorInvalidResourceHandle);
   if (event->capture != nullptr) return Record(cudaErrorCapturedEvent);
-  if (event->task == nullptr || event->task->done) return Record(cudaSuccess);
+  if (event->task == nullptr) return Record(cudaSuccess);
+  if (event->task->done) {
+    HostWaitedFor(event->task->clock);
+    return Record(cudaSuccess);
+  }
   Advance(event->task->stream);
   return Record(cudaErrorNotReady);
 }

@@ -92,8 +92,8 @@ cudnnStatus_t Queue(const DnnCall& call, const Run& run, F compute) {
   }
   call.Check("the first input", run.a, run.a_tensor);
   call.Check("the second input", run.b, run.b_tensor);
-  call.Check("the result", run.result, run.result_tensor);
-  call.Check("the workspace", run.workspace, needed);
+  call.Check("the result", run.result, run.result_tensor, Use::kWritten);
+  call.Check("the workspace", run.workspace, needed, Use::kScratch);
   const double alpha = ReadScalar(run.alpha, run.problem.x.type);
   const double beta = ReadScalar(run.beta, run.problem.x.type);
   return call.Queue([=] {

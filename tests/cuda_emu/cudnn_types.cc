@@ -65,16 +65,16 @@ cudnnStatus_t DnnCall::Begin() const {
   return CUDNN_STATUS_SUCCESS;
 }
 
-void DnnCall::Check(const char* what, const void* data, size_t bytes) const {
-  CheckDeviceRange(name_, what, data, bytes, handle_->device);
+void DnnCall::Check(const char* what, const void* data, size_t bytes, Use use) const {
+  CheckDeviceRange(name_, what, data, bytes, handle_->device, use);
 }
 
-void DnnCall::Check(const char* what, const void* data, const Tensor& tensor) const {
+void DnnCall::Check(const char* what, const void* data, const Tensor& tensor, Use use) const {
   int64_t last = 0;
   for (size_t d = 0; d < tensor.dims.size(); ++d) {
     last += static_cast<int64_t>(tensor.dims[d] - 1) * tensor.strides[d];
   }
-  Check(what, data, static_cast<size_t>(last + 1) * SizeOf(*ElementOf(tensor.type)));
+  Check(what, data, static_cast<size_t>(last + 1) * SizeOf(*ElementOf(tensor.type)), use);
 }
 
 cudnnStatus_t DnnCall::Queue(std::function<void()> work) const {

@@ -50,8 +50,8 @@ class DnnCall {
 
   // What every call does first: the handle, asked-for failures, errors of the device.
   cudnnStatus_t Begin() const;
-  void Check(const char* what, const void* data, const Tensor& tensor) const;
-  void Check(const char* what, const void* data, size_t bytes) const;
+  void Check(const char* what, const void* data, const Tensor& tensor, Use use = Use::kRead) const;
+  void Check(const char* what, const void* data, size_t bytes, Use use = Use::kRead) const;
   cudnnStatus_t Queue(std::function<void()> work) const;
 
  private:

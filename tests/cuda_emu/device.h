@@ -40,7 +40,24 @@ struct Argument {
   bool is_pointer;
   const void* data;
   size_t bytes;
+  // Of what a pointer points to, as far as its type tells.
+  size_t target_bytes = 1, target_alignment = 1;
+  bool may_write = false;
 };
+
+template <class P>
+Argument ArgumentOf(const P& value) {
+  Argument argument = {std::is_pointer_v<P>, &value, sizeof(P)};
+  if constexpr (std::is_pointer_v<P>) {
+    using Target = std::remove_pointer_t<P>;
+    argument.may_write = !std::is_const_v<Target>;
+    if constexpr (std::is_object_v<Target>) {
+      argument.target_bytes = sizeof(Target);
+      argument.target_alignment = alignof(Target);
+    }
+  }
+  return argument;
+}
 
 struct KernelCall {
   const void* kernel;
@@ -74,7 +91,7 @@ cudaError_t Launch(void (*kernel)(P...), dim3 grid, dim3 block, size_t shared_by
                    cudaStream_t stream, P... args) {
   // What is between the members of a struct may look like a pointer.
   (__builtin_clear_padding(&args), ...);
-  const std::vector<Argument> arguments = {{std::is_pointer_v<P>, &args, sizeof(P)}...};
+  const std::vector<Argument> arguments = {ArgumentOf(args)...};
   const auto bound = std::make_shared<const Bound<P...>>(Bound<P...>{kernel, {args...}});
   return Submit({reinterpret_cast<const void*>(kernel), grid, block, shared_bytes, stream,
                  Bound<P...>::Run, bound, sizeof *bound},

@@ -43,6 +43,21 @@ TEST_F(KernelFaultsTest, HostPointerInAStruct) {
   EXPECT_DEATH(FillHidden({4, host.data()}, nullptr), "argument 0 of .*FillHidden.* host pointer");
 }
 
+TEST_F(KernelFaultsTest, MisalignedPointer) {
+  DeviceArray<float> x(4);
+  float* const odd = reinterpret_cast<float*>(reinterpret_cast<char*>(x.get()) + 2);
+  EXPECT_DEATH(FillBlindly(odd, 1, nullptr), "argument 0 of .*FillBlindly.* aligned to 4 bytes");
+  if (!AccessesAreChecked()) return;
+  // What is in a struct is seen when it is used.
+  OnwardEmuStrict(2);
+  EXPECT_DEATH(
+      {
+        FillHidden({1, odd}, nullptr);
+        cudaDeviceSynchronize();
+      },
+      "illegal write of 4 bytes at .*misaligned.* in .*FillHidden");
+}
+
 TEST_F(KernelFaultsTest, PointerOfFreedMemory) {
   float* data = nullptr;
   ASSERT_EQ(cudaMalloc(reinterpret_cast<void**>(&data), 64), cudaSuccess);
@@ -237,6 +252,7 @@ TEST_F(KernelFaultsTest, Limits) {
     EXPECT_EQ(Nothing(c.grid, c.block, 0, nullptr), c.error) << c.grid.x << " " << c.block.x;
     EXPECT_EQ(cudaGetLastError(), c.error);
   }
+  EXPECT_EQ(Counters().widest_block, 1024);
   EXPECT_EQ(Nothing(1, 1, 48 << 10, nullptr), cudaSuccess);
   EXPECT_EQ(Nothing(1, 1, (48 << 10) + 1, nullptr), cudaErrorInvalidValue);
   EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);

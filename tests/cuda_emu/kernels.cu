@@ -125,6 +125,10 @@ __global__ void AddToAllKernel(Pointers pointers, int64_t n, float y) {
   if (data != nullptr && i < n) data[i] += y;
 }
 
+__global__ void SumSizesKernel(Sizes sizes, int* sum) {
+  *sum = sizes.sizes[0] + sizes.sizes[1] + sizes.sizes[2] + sizes.sizes[3];
+}
+
 __global__ void NothingKernel() {}
 
 }  // namespace
@@ -184,6 +188,10 @@ cudaError_t AllowReverse(int n) { return AllowSharedBytes(ReverseKernel, n * siz
 cudaError_t AddToAll(Pointers pointers, int64_t n, float y, cudaStream_t stream) {
   const dim3 grid(GridFor(n).x, 4);
   return Launch(AddToAllKernel, {grid, kThreads}, stream, pointers, n, y);
+}
+
+cudaError_t SumSizes(Sizes sizes, int* sum, cudaStream_t stream) {
+  return Launch(SumSizesKernel, {1, 1}, stream, sizes, sum);
 }
 
 cudaError_t Nothing(dim3 grid, dim3 block, size_t shared_bytes, cudaStream_t stream) {

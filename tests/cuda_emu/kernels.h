@@ -51,6 +51,12 @@ struct Pointers {
 };
 cudaError_t AddToAll(Pointers pointers, int64_t n, float y, cudaStream_t stream);
 
+// *sum = what the sizes add up to.
+struct Sizes {
+  int sizes[4];
+};
+cudaError_t SumSizes(Sizes sizes, int* sum, cudaStream_t stream);
+
 // grid.x * block.x threads with no work.
 cudaError_t Nothing(dim3 grid, dim3 block, size_t shared_bytes, cudaStream_t stream);
 

@@ -156,6 +156,15 @@ TEST_P(KernelsTest, TakePointersInAStruct) {
   EXPECT_EQ(b.Values(), std::vector<float>(200, 7));
 }
 
+// Side by side they would be addresses: of the notes that sanitizers keep, where one is at work.
+TEST_P(KernelsTest, TakeSizesInAStruct) {
+  DeviceArray<int> sum(1);
+  for (const int high : {1, 255, 256, 4095, 4096, 4097, 8191, 12288, 13311, 20000, 21759, 25088}) {
+    ASSERT_EQ(SumSizes({{1, high, 3, high}}, sum.get(), nullptr), cudaSuccess);
+    EXPECT_EQ(sum.Values()[0], 4 + 2 * high);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Seeds, KernelsTest, testing::Values(0, 1, 2, 3, 4, 5));
 
 }  // namespace

@@ -3,9 +3,13 @@
 #include "tests/cuda_emu/launch.h"
 
 #include <sys/mman.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <map>
+#include <utility>
 
 #include "tests/cuda_emu/device.h"
 #include "tests/cuda_emu/memory.h"
@@ -15,8 +19,8 @@
 #include "tests/cuda_emu/stream.h"
 #include "tests/cuda_emu/symbols.h"
 
-// Of the sanitizers' own interface; not there in other programs.
-extern "C" __attribute__((weak)) void __sanitizer_print_stack_trace();
+// Of the address sanitizer's own interface; not there in other programs.
+extern "C" __attribute__((weak)) int __asan_address_is_poisoned(const volatile void* address);
 
 namespace onward::cuda_emu {
 namespace {
@@ -41,15 +45,18 @@ cudaError_t CheckGeometry(const KernelCall& call) {
   return call.shared_bytes > limit ? cudaErrorInvalidValue : cudaSuccess;
 }
 
-// Whether the address is of memory that this process has for itself. Sanitizers keep their notes
-// where two small integers side by side would point to.
-bool IsMapped(uintptr_t address) {
-  const bool sanitized = __sanitizer_print_stack_trace != nullptr;
-  const uintptr_t lowest = sanitized ? uintptr_t{1} << 44 : 0x10000;
-  if (address < lowest || address >= uintptr_t{1} << 47) return false;
+// Whether something of this process is at the address. Linux puts programs, their memory and
+// libraries above the lowest one; below are the notes of sanitizers, where two small integers side
+// by side would point to. They also keep whole ranges of addresses, of which they use little.
+bool IsInUse(uintptr_t address) {
+  constexpr uintptr_t kLowest = uintptr_t{0x55} << 40, kEnd = uintptr_t{1} << 47;
+  if (address < kLowest || address >= kEnd) return false;
   const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
-  unsigned char resident;
-  return mincore(reinterpret_cast<void*>(address / page * page), 1, &resident) == 0;
+  unsigned char byte;
+  if (mincore(reinterpret_cast<void*>(address / page * page), 1, &byte) != 0) return false;
+  const iovec here = {&byte, 1}, there = {reinterpret_cast<void*>(address), 1};
+  if (process_vm_readv(getpid(), &here, 1, &there, 1, 0) < 0 && errno == EFAULT) return false;
+  return __asan_address_is_poisoned == nullptr || __asan_address_is_poisoned(there.iov_base) == 0;
 }
 
 void CheckPointer(const KernelCall& call, size_t argument, const void* pointer, int device) {
@@ -71,10 +78,11 @@ void CheckPointer(const KernelCall& call, size_t argument, const void* pointer, 
   }
 }
 
-// The device pointers among the arguments.
-std::vector<const void*> CheckArguments(const KernelCall& call,
-                                        const std::vector<Argument>& arguments, int device) {
-  std::vector<const void*> pointers;
+// What the device pointers among the arguments point to, as far as it is known.
+Accesses CheckArguments(const KernelCall& call, const std::vector<Argument>& arguments,
+                        int device) {
+  const char* name = KernelName(call.kernel).c_str();
+  std::vector<Access> accesses;
   size_t bytes = 0;
   for (size_t i = 0; i < arguments.size(); ++i) {
     const Argument& argument = arguments[i];
@@ -86,23 +94,26 @@ std::vector<const void*> CheckArguments(const KernelCall& call,
       const void* pointer = reinterpret_cast<const void*>(word);
       if (word == 0) continue;
       if (argument.is_pointer ||
-          (argument.bytes > sizeof word && (DeviceOf(pointer) >= 0 || IsMapped(word)))) {
+          (argument.bytes > sizeof word && (DeviceOf(pointer) >= 0 || IsInUse(word)))) {
         CheckPointer(call, i, pointer, device);
-        pointers.push_back(pointer);
+        if (word % argument.target_alignment != 0) {
+          Fatal("argument %zu of %s is %p, but what it points to is aligned to %zu bytes", i, name,
+                pointer, argument.target_alignment);
+        }
+        accesses.push_back({pointer, argument.target_bytes, argument.may_write, name});
       }
     }
   }
   if (bytes > kParameterBytes) {
-    Fatal("%s has %zu bytes of parameters; CUDA has room for %zu", KernelName(call.kernel).c_str(),
-          bytes, kParameterBytes);
+    Fatal("%s has %zu bytes of parameters; CUDA has room for %zu", name, bytes, kParameterBytes);
   }
-  return pointers;
+  return Touching(std::move(accesses));
 }
 
 // Memory may be freed between the call and the run: by another stream, or under a graph.
-void CheckStillThere(const KernelCall& call, const std::vector<const void*>& pointers) {
-  for (const void* pointer : pointers) {
-    if (FindAllocation(pointer) == nullptr) {
+void CheckStillThere(const KernelCall& call, const std::vector<Access>& accesses) {
+  for (const Access& access : accesses) {
+    if (FindAllocation(access.data) == nullptr) {
       Fatal("%s runs with a pointer to memory that was freed after it was launched or captured",
             KernelName(call.kernel).c_str());
     }
@@ -133,14 +144,20 @@ cudaError_t Submit(const KernelCall& call, const std::vector<Argument>& argument
   if (stream == nullptr) return Record(cudaErrorInvalidResourceHandle);
   if (stream->device != CurrentDevice()) return Record(cudaErrorInvalidResourceHandle);
   if (const cudaError_t error = CheckGeometry(call)) return Record(error);
-  const std::vector<const void*> pointers = CheckArguments(call, arguments, stream->device);
-  return Record(Enqueue(stream, [call, pointers] {
-    CheckStillThere(call, pointers);
-    RunOnDevice(KernelName(call.kernel), [&] {
-      ++GetState().counters.launches;
-      RunKernel(call);
-    });
-  }));
+  OnwardEmuCounters& counters = GetState().counters;
+  counters.widest_block =
+      std::max<int64_t>(counters.widest_block, int64_t{call.block.x} * call.block.y * call.block.z);
+  const Accesses accesses = CheckArguments(call, arguments, stream->device);
+  return Record(Enqueue(
+      stream,
+      [call, accesses] {
+        CheckStillThere(call, *accesses);
+        RunOnDevice(KernelName(call.kernel), [&] {
+          ++GetState().counters.launches;
+          RunKernel(call);
+        });
+      },
+      accesses));
 }
 
 }  // namespace onward::cuda_emu

@@ -12,8 +12,27 @@
 namespace onward::cuda_emu {
 namespace {
 
+struct Range {
+  const char* what;
+  const void* data;
+  size_t bytes;
+  Use use;
+};
 // What the call that is being made was handed.
-thread_local std::vector<const void*> checked_ranges;
+thread_local std::vector<Range> checked_ranges;
+
+bool Overlap(const Range& a, const Range& b) {
+  const char *at_a = static_cast<const char*>(a.data), *at_b = static_cast<const char*>(b.data);
+  return at_a < at_b + b.bytes && at_b < at_a + a.bytes;
+}
+
+Accesses TakeCheckedRanges(const char* call) {
+  std::vector<Access> accesses;
+  for (const Range& range : std::exchange(checked_ranges, {})) {
+    accesses.push_back({range.data, range.bytes, range.use != Use::kRead, call});
+  }
+  return Touching(std::move(accesses));
+}
 
 }  // namespace
 
@@ -27,7 +46,7 @@ bool BeginLibraryCall() {
 }
 
 void CheckDeviceRange(const char* call, const char* what, const void* data, size_t bytes,
-                      int device) {
+                      int device, Use use) {
   if (bytes == 0) return;
   const int owner = DeviceOf(data);
   if (owner < 0) Fatal("%s: %s is the host pointer %p", call, what, data);
@@ -43,21 +62,29 @@ void CheckDeviceRange(const char* call, const char* what, const void* data, size
           what, bytes, allocation->bytes,
           allocation->bytes - (static_cast<const char*>(data) - allocation->data));
   }
-  checked_ranges.push_back(data);
+  const Range range = {what, data, bytes, use};
+  for (const Range& other : checked_ranges) {
+    const bool scratch = use == Use::kScratch || other.use == Use::kScratch;
+    if (scratch && Overlap(range, other)) Fatal("%s: %s lies over %s", call, what, other.what);
+  }
+  checked_ranges.push_back(range);
 }
 
 bool QueueLibraryWork(const char* call, CUstream_st* stream, std::function<void()> work) {
-  const cudaError_t error = Enqueue(stream, [name = std::string(call), work = std::move(work),
-                                             ranges = std::exchange(checked_ranges, {})] {
-    for (const void* data : ranges) {
-      if (FindAllocation(data) != nullptr) continue;
-      Fatal("%s runs with memory that was freed after the call or the capture", name.c_str());
-    }
-    RunOnDevice(name, [&] {
-      ++GetState().counters.library_calls;
-      work();
-    });
-  });
+  const Accesses ranges = TakeCheckedRanges(call);
+  const cudaError_t error = Enqueue(
+      stream,
+      [call, ranges, work = std::move(work)] {
+        for (const Access& range : *ranges) {
+          if (FindAllocation(range.data) != nullptr) continue;
+          Fatal("%s runs with memory that was freed after the call or the capture", call);
+        }
+        RunOnDevice(call, [&] {
+          ++GetState().counters.library_calls;
+          work();
+        });
+      },
+      ranges);
   return error == cudaSuccess;
 }
 

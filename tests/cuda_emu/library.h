@@ -24,12 +24,15 @@ size_t SizeOf(Element element);
 // device is lost.
 bool BeginLibraryCall();
 
+// What a call does with bytes. Scratch holds anything meanwhile, so nothing else may lie there.
+enum class Use { kRead, kWritten, kScratch };
+
 // Where these bytes are not in memory of the device, ends the program with the names of both.
 void CheckDeviceRange(const char* call, const char* what, const void* data, size_t bytes,
-                      int device);
+                      int device, Use use = Use::kRead);
 
-// Queues the work under this name; false if the stream cannot take it. What was checked since the
-// call began must still be allocated when the work runs.
+// Queues the work under this name, which lasts; false if the stream cannot take it. What was
+// checked since the call began must still be allocated when the work runs.
 bool QueueLibraryWork(const char* call, CUstream_st* stream, std::function<void()> work);
 
 // Calls f with a null pointer of the element's C++ type.

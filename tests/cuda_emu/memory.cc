@@ -13,6 +13,7 @@
 #include <memory>
 
 #include "tests/cuda_emu/state.h"
+#include "tests/cuda_emu/stream_order.h"
 
 namespace onward::cuda_emu {
 namespace {
@@ -190,6 +191,7 @@ void Release(void* data) {
   OnwardEmuCounters& counters = GetState().counters;
   --counters.live_allocations;
   counters.live_bytes -= static_cast<int64_t>(allocation->bytes);
+  ForgetAccesses(data, allocation->bytes);
   ArenaOf(allocation->device).Release(static_cast<char*>(data));
 }
 

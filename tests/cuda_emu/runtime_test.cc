@@ -130,6 +130,8 @@ float ChainOverStreams(bool wait) {
 
 TEST_F(RuntimeTest, MissingWaitBetweenStreamsShows) {
   EXPECT_EQ(ChainOverStreams(true), 4);
+  EXPECT_DEATH(ChainOverStreams(false), "race between streams");
+  OnwardEmuCheckOrder(0);
   EXPECT_EQ(ChainOverStreams(false), 0);
   for (int seed = 1; seed <= 5; ++seed) {
     OnwardEmuSeed(seed);
@@ -139,6 +141,7 @@ TEST_F(RuntimeTest, MissingWaitBetweenStreamsShows) {
 
 // The second stream overwrites what the first has not read yet, but is waited for last.
 TEST_F(RuntimeTest, SeedsLetOtherStreamsRunAhead) {
+  OnwardEmuCheckOrder(0);
   int wrong = 0;
   for (int seed = 1; seed <= 10; ++seed) {
     OnwardEmuSeed(seed);
@@ -243,6 +246,24 @@ TEST_F(RuntimeTest, StreamsBelongToOneDevice) {
   EXPECT_EQ(Nothing(1, 1, 0, stream), cudaErrorInvalidResourceHandle);
   ASSERT_EQ(cudaSetDevice(0), cudaSuccess);
   EXPECT_EQ(Nothing(1, 1, 0, stream), cudaSuccess);
+}
+
+TEST_F(RuntimeTest, IsTheMachineThatTheEnvironmentDescribes) {
+  setenv("ONWARD_EMU_CAPABILITY", "61", 1);
+  OnwardEmuReset();
+  unsetenv("ONWARD_EMU_CAPABILITY");
+  int major = 0, minor = 0;
+  EXPECT_EQ(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0), cudaSuccess);
+  EXPECT_EQ(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, 0), cudaSuccess);
+  EXPECT_EQ(major * 10 + minor, 61);
+  setenv("ONWARD_EMU_DRIVER", "12040", 1);
+  OnwardEmuReset();
+  unsetenv("ONWARD_EMU_DRIVER");
+  int driver = 0, count = -1;
+  EXPECT_EQ(cudaDriverGetVersion(&driver), cudaSuccess);
+  EXPECT_EQ(driver, 12040);
+  EXPECT_EQ(cudaGetDeviceCount(&count), cudaErrorInsufficientDriver);
+  EXPECT_EQ(count, -1);  // untouched, as by NVIDIA's
 }
 
 struct FailureCase {

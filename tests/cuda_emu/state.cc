@@ -52,8 +52,11 @@ void State::ReadEnvironment() {
   seed = Number("ONWARD_EMU_SEED", 0);
   random.seed(seed);
   strict = static_cast<int>(Number("ONWARD_EMU_STRICT", 0));
+  checks_order = true;
   devices = static_cast<int>(std::min<uint64_t>(Number("ONWARD_EMU_DEVICES", 1), kMaxDevices));
   memory = Number("ONWARD_EMU_MEMORY", uint64_t{8} << 30);
+  capability = static_cast<int>(Number("ONWARD_EMU_CAPABILITY", 80));
+  driver = static_cast<int>(Number("ONWARD_EMU_DRIVER", CUDART_VERSION));
   std::fill(std::begin(calls), std::end(calls), 0);
   std::fill(std::begin(fail_at), std::end(fail_at), 0);
   const char* fail = std::getenv("ONWARD_EMU_FAIL");
@@ -129,6 +132,12 @@ void OnwardEmuSeed(uint64_t seed) {
 void OnwardEmuStrict(int strict) {
   Entry entry;
   GetState().strict = strict;
+}
+
+void OnwardEmuCheckOrder(int checked) {
+  Entry entry;
+  GetState().checks_order = checked != 0;
+  onward::cuda_emu::ForgetAllAccesses();
 }
 
 void OnwardEmuFailCall(OnwardEmuKind kind, int64_t k) {

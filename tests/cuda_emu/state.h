@@ -21,7 +21,10 @@ struct State {
   std::recursive_mutex mutex;
   uint64_t seed = 0;
   int strict = 0;
+  bool checks_order = true;  // between streams
   int devices = 1;
+  int capability = 80;          // of the devices: 10 * major + minor
+  int driver = CUDART_VERSION;  // as cudaDriverGetVersion tells it; 0: none
   size_t memory = size_t{8} << 30;
   OnwardEmuCounters counters = {};
   int64_t calls[kOnwardEmuKinds] = {};

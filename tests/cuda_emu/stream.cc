@@ -69,9 +69,9 @@ bool Forbids(const CUstream_st::Capture& capture) {
   return capture.mode == cudaStreamCaptureModeGlobal;
 }
 
-cudaError_t Capture(CUstream_st* stream, std::function<void()> run) {
+cudaError_t Capture(CUstream_st* stream, std::function<void()> run, Accesses accesses) {
   CUgraph_st& graph = stream->capture->graph;
-  graph.nodes.push_back({std::move(run), stream->frontier, stream->device});
+  graph.nodes.push_back({std::move(run), stream->frontier, stream->device, std::move(accesses)});
   stream->frontier = {graph.nodes.size() - 1};
   return cudaSuccess;
 }
@@ -82,6 +82,7 @@ CUstream_st* NewStream(int device, bool blocking) {
   auto stream = std::make_unique<CUstream_st>();
   stream->device = device;
   stream->blocking = blocking;
+  stream->number = NewOrderedStream();
   Streams().push_back(std::move(stream));
   return Streams().back().get();
 }
@@ -110,8 +111,8 @@ std::vector<CUstream_st*> StreamsOf(const std::shared_ptr<CUstream_st::Capture>&
   return members;
 }
 
-cudaError_t Enqueue(CUstream_st* stream, std::function<void()> run) {
-  if (stream->capture != nullptr) return Capture(stream, std::move(run));
+cudaError_t Enqueue(CUstream_st* stream, std::function<void()> run, Accesses accesses) {
+  if (stream->capture != nullptr) return Capture(stream, std::move(run), std::move(accesses));
   auto task = std::make_shared<Task>();
   task->run = std::move(run);
   task->stream = stream;
@@ -128,7 +129,10 @@ cudaError_t Enqueue(CUstream_st* stream, std::function<void()> run) {
       return cudaErrorStreamCaptureImplicit;
     }
     if (other->last != nullptr && !other->last->done) task->after.push_back(other->last);
+    Join(&stream->clock, other->clock);
   }
+  QueueInOrder(stream->number, &stream->clock, accesses);
+  task->clock = stream->clock;
   stream->queue.push_back(task);
   stream->last = task;
   return cudaSuccess;
@@ -155,6 +159,7 @@ void Finish(const TaskPtr& target) {
 void FinishStream(CUstream_st* stream) {
   ++GetState().counters.waits;
   while (!stream->queue.empty()) Finish(stream->queue.back());
+  HostWaitedFor(stream->clock);
 }
 
 void FinishDevice(int device) {
@@ -165,6 +170,9 @@ void FinishDevice(int device) {
   }
   if (GetState().shuffles()) std::shuffle(tasks.begin(), tasks.end(), GetState().random);
   for (const TaskPtr& task : tasks) Finish(task);
+  for (const auto& stream : Streams()) {
+    if (stream->device == device) HostWaitedFor(stream->clock);
+  }
 }
 
 void Advance(CUstream_st* stream) {
@@ -179,6 +187,7 @@ void DropQueuedWork() {
     stream->capture = nullptr;
     stream->frontier.clear();
   }
+  ForgetAllAccesses();
 }
 
 cudaError_t RefuseWhileCapturing(CUstream_st* stream) {

@@ -11,6 +11,8 @@
 #include <thread>
 #include <vector>
 
+#include "tests/cuda_emu/stream_order.h"
+
 namespace onward::cuda_emu {
 
 struct Task {
@@ -19,6 +21,7 @@ struct Task {
   CUstream_st* stream = nullptr;
   int device = 0;
   bool done = false;
+  Clock clock;  // what is done once this is
 };
 using TaskPtr = std::shared_ptr<Task>;
 
@@ -27,6 +30,7 @@ struct GraphNode {
   std::function<void()> run;
   std::vector<size_t> after;
   int device = 0;
+  Accesses accesses;  // may be null
 };
 
 }  // namespace onward::cuda_emu
@@ -38,6 +42,8 @@ struct CUgraph_st {
 struct CUstream_st {
   int device = 0;
   bool blocking = true;  // ordered with the default stream
+  uint64_t number = 0;   // for the clocks
+  onward::cuda_emu::Clock clock;
   std::deque<onward::cuda_emu::TaskPtr> queue;
   onward::cuda_emu::TaskPtr last;  // the latest task ever queued here
 
@@ -73,7 +79,7 @@ void DeleteStream(CUstream_st* stream);
 std::vector<CUstream_st*> StreamsOf(const std::shared_ptr<CUstream_st::Capture>& capture);
 
 // Queues work on the stream (or captures it).
-cudaError_t Enqueue(CUstream_st* stream, std::function<void()> run);
+cudaError_t Enqueue(CUstream_st* stream, std::function<void()> run, Accesses accesses = nullptr);
 
 // Run what the task, the stream, the device needs; the time limit is the program's own.
 void Finish(const TaskPtr& task);

@@ -8,9 +8,12 @@ namespace {
 
 constexpr int kThreads = 256;
 constexpr int64_t kPart = 16 * kThreads;  // elements of one block
-constexpr int kTensors = 44;              // of one launch: parameters have 4 kB
+// Of one launch: parameters have 32 kB. Most models have fewer tensors, so that a step is one
+// launch; a table that is no larger than it has to be is handed over sooner.
+constexpr int kFewTensors = 44, kManyTensors = 256;
 
 // Block b works on the tensor t with first_block[t] <= b < first_block[t + 1].
+template <int kTensors>
 struct Table {
   StepTensor tensors[kTensors];
   int first_block[kTensors + 1];
@@ -42,8 +45,9 @@ __device__ void Put(T value, void* to, int64_t at, uint32_t* flag) {
   }
 }
 
-template <class T, class Rule>
-__global__ void Step(Table table, StepParameters parameters, uint32_t* flags, int flag_kinds) {
+template <class T, class Rule, int kTensors>
+__global__ void Step(Table<kTensors> table, StepParameters parameters, uint32_t* flags,
+                     int flag_kinds) {
   using C = Compute<T>;
   __shared__ Rule shared_rule;
   if (threadIdx.x == 0) {
@@ -54,8 +58,15 @@ __global__ void Step(Table table, StepParameters parameters, uint32_t* flags, in
   if (parameters.stop != nullptr && *parameters.stop != 0) return;
   const Rule rule = shared_rule;
   const int block = static_cast<int>(blockIdx.x);
-  int t = 0;
-  while (t + 1 < table.count && block >= table.first_block[t + 1]) ++t;
+  int t = 0, last = table.count - 1;
+  while (t < last) {
+    const int middle = (t + last + 1) / 2;
+    if (block >= table.first_block[middle]) {
+      t = middle;
+    } else {
+      last = middle - 1;
+    }
+  }
   const StepTensor& tensor = table.tensors[t];
   const int64_t begin = (block - table.first_block[t]) * kPart;
   const int64_t end = begin + kPart < tensor.elements ? begin + kPart : tensor.elements;
@@ -75,11 +86,11 @@ __global__ void Step(Table table, StepParameters parameters, uint32_t* flags, in
   }
 }
 
-template <class T, class Rule>
+template <class T, class Rule, int kTensors>
 cudaError_t RunTables(const StepParameters& parameters, const StepTensor* tensors, int count,
                       uint32_t* flags, int flag_kinds, cudaStream_t stream) {
   for (int next = 0; next < count;) {
-    Table table = {};
+    Table<kTensors> table = {};
     for (; next < count && table.count < kTensors; ++next) {
       if (tensors[next].elements == 0) continue;
       const int64_t blocks =
@@ -89,9 +100,9 @@ cudaError_t RunTables(const StepParameters& parameters, const StepTensor* tensor
       table.first_block[++table.count] = static_cast<int>(blocks);
     }
     if (table.count == 0) return next < count ? cudaErrorInvalidValue : cudaSuccess;
-    const cudaError_t error =
-        Launch(Step<T, Rule>, {static_cast<unsigned>(table.first_block[table.count]), kThreads},
-               stream, table, parameters, flags, flag_kinds);
+    const cudaError_t error = Launch(
+        Step<T, Rule, kTensors>, {static_cast<unsigned>(table.first_block[table.count]), kThreads},
+        stream, table, parameters, flags, flag_kinds);
     if (error != cudaSuccess) return error;
   }
   return cudaSuccess;
@@ -104,7 +115,9 @@ cudaError_t RunStep(const StepParameters& parameters, DType dtype, const StepTen
   return DispatchReal(dtype, [&]<class T>() {
     using C = Compute<T>;
     const auto run = [&]<class Rule>() {
-      return RunTables<T, Rule>(parameters, tensors, count, flags, flag_kinds, stream);
+      constexpr auto few = RunTables<T, Rule, kFewTensors>, many = RunTables<T, Rule, kManyTensors>;
+      return (count > kFewTensors ? many : few)(parameters, tensors, count, flags, flag_kinds,
+                                                stream);
     };
     switch (parameters.rule) {
       case StepRule::kSgd: return run.template operator()<SgdRule<C>>();
