@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/author_flags.h"
 
+#include <array>
+#include <iterator>
 #include <optional>
 #include <set>
 #include <utility>
@@ -40,64 +42,79 @@ std::string FlagText(const Flag& flag, const std::string& value) {
                                   : absl::StrCat("--", flag.name, "=", value);
 }
 
+// A flag with all its values, in the order of the line.
 struct GivenFlag {
   Flag flag;
-  std::string value;
-  std::string text() const { return FlagText(flag, value); }
+  std::vector<std::string> values;
+  std::vector<std::string> texts() const {
+    std::vector<std::string> texts;
+    for (const std::string& value : values) texts.push_back(FlagText(flag, value));
+    return texts;
+  }
 };
 // --balance, which not every command has, is one where it weighs classes.
 std::vector<GivenFlag> GivenAuthorFlags(const Args& args) {
   std::vector<GivenFlag> given;
   for (const Flag& flag : AuthorFlags()) {
-    if (flag.name == "schedule") continue;
-    for (const std::string& value : args.All(flag.name)) given.push_back({flag, value});
+    if (flag.name != "schedule" && args.Has(flag.name))
+      given.push_back({flag, args.All(flag.name)});
   }
-  if (WeighsClasses(args)) given.push_back({Flag::Value("balance", "HOW", ""), "weights"});
+  if (WeighsClasses(args)) given.push_back({Flag::Value("balance", "HOW", ""), {"weights"}});
   return given;
 }
 
-// What the flags that made a file mean, each with its name before it.
-std::set<std::string> Meanings(const std::vector<std::string>& texts) {
-  std::set<std::string> meanings;
-  for (const std::string& text : texts) {
+// Whether all values of a flag are those that made a file. The first group or adapter that means a
+// weight counts, and losses and their labels go by their number.
+bool IsAsMade(const GivenFlag& given, const std::vector<std::string>& known) {
+  const auto meaning = [&](const std::string& value) {
+    return FlagText(given.flag, FlagMeaning(given.flag, value));
+  };
+  std::vector<std::string> meant, made;
+  for (const std::string& value : given.values) meant.push_back(meaning(value));
+  for (const std::string& text : known) {
     const std::pair<std::string, std::string> parts = absl::StrSplit(text, absl::MaxSplits('=', 1));
-    std::string meaning = text;
-    for (const Flag& flag : AuthorFlags()) {
-      if (parts.first == absl::StrCat("--", flag.name))
-        meaning = FlagText(flag, FlagMeaning(flag, parts.second));
-    }
-    meanings.insert(std::move(meaning));
+    if (parts.first == absl::StrCat("--", given.flag.name)) made.push_back(meaning(parts.second));
   }
-  return meanings;
+  if (absl::c_linear_search(std::array{"group", "lora", "loss", "label"}, given.flag.name)) {
+    return meant == made;
+  }
+  return std::set<std::string>(meant.begin(), meant.end()) ==
+         std::set<std::string>(made.begin(), made.end());
 }
 
 // Whether it says what goes without saying. (What an optimizer is by default depends on the model.)
-bool IsUsual(const std::vector<std::string>& known, const GivenFlag& given) {
+bool IsUsual(const GivenFlag& given, const std::vector<std::string>& known) {
   const std::string begin = absl::StrCat("--", given.flag.name, "=");
   return given.flag.name != "optimizer" && !given.flag.otherwise.empty() &&
-         FlagMeaning(given.flag, given.value) == FlagMeaning(given.flag, given.flag.otherwise) &&
+         absl::c_all_of(given.values,
+                        [&](const std::string& value) {
+                          return FlagMeaning(given.flag, value) ==
+                                 FlagMeaning(given.flag, given.flag.otherwise);
+                        }) &&
          absl::c_none_of(known, [&](const auto& text) { return absl::StartsWith(text, begin); });
 }
 
 // Whether the file says itself that it is trained so.
-bool IsSaidBy(const Model& model, const GivenFlag& given, size_t losses) {
+bool IsSaidBy(const Model& model, const GivenFlag& given) {
   if (given.flag.name == "optimizer") {
     const absl::StatusOr<RateRecipe> rate = StoredRate(model);
     return rate.ok() && FlagMeaning(given.flag, OptimizerChoiceText(rate->optimizer)) ==
-                            FlagMeaning(given.flag, given.value);
+                            FlagMeaning(given.flag, given.values.back());
   }
-  if (given.flag.name == "loss") {
-    const std::optional<LossParts> stored = StoredLosses(model);
-    absl::StatusOr<LossTerm> term = ParseLossTerm(given.value);
-    if (!stored.has_value() || !term.ok() || stored->parts.size() != losses) return false;
-    return absl::c_any_of(stored->parts, [&](const LossPart& part) {
-      LossTerm same = *term;
-      if (same.outputs.empty()) same.outputs = part.term.outputs;
-      return FlagMeaning(given.flag, LossTermText(same)) ==
-             FlagMeaning(given.flag, LossTermText(part.term));
-    });
+  if (given.flag.name != "loss") return false;
+  const std::optional<LossParts> stored = StoredLosses(model);
+  if (!stored.has_value() || stored->parts.size() != given.values.size()) return false;
+  for (size_t i = 0; i < given.values.size(); ++i) {
+    const LossTerm& part = stored->parts[i].term;
+    absl::StatusOr<LossTerm> term = ParseLossTerm(given.values[i]);
+    if (!term.ok()) return false;
+    if (term->outputs.empty()) term->outputs = part.outputs;
+    if (FlagMeaning(given.flag, LossTermText(*term)) !=
+        FlagMeaning(given.flag, LossTermText(part))) {
+      return false;
+    }
   }
-  return false;
+  return true;
 }
 
 }  // namespace
@@ -230,7 +247,8 @@ absl::Status CheckAuthorFlags(const Args& args) {
 
 void StoreAuthorFlags(const Args& args, Model* model) {
   std::vector<std::string> texts;
-  for (const GivenFlag& given : GivenAuthorFlags(args)) texts.push_back(given.text());
+  for (const GivenFlag& given : GivenAuthorFlags(args))
+    absl::c_move(given.texts(), std::back_inserter(texts));
   if (!texts.empty()) model->SetMetadata(kMetaFlags, JsonStringList(texts));
 }
 
@@ -243,14 +261,10 @@ absl::Status CheckFlagsOfTrainable(const Args& args, const Model& model) {
     }
     known = *std::move(read);
   }
-  const std::set<std::string> meanings = Meanings(known);
   std::vector<std::string> others;
   for (const GivenFlag& given : GivenAuthorFlags(args)) {
-    const std::string meaning = FlagText(given.flag, FlagMeaning(given.flag, given.value));
-    if (!meanings.contains(meaning) && !IsUsual(known, given) &&
-        !IsSaidBy(model, given, args.All("loss").size())) {
-      others.push_back(given.text());
-    }
+    if (IsAsMade(given, known) || IsUsual(given, known) || IsSaidBy(model, given)) continue;
+    absl::c_move(given.texts(), std::back_inserter(others));
   }
   if (others.empty()) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(

@@ -157,7 +157,7 @@ absl::Status StandardUpdate(GraphBuilder& b, std::string_view op, Attributes att
     return absl::InvalidArgumentError(
         absl::StrCat("the standard's ", std::string(op), " updates float and double tensors; '",
                      variable.value.name(), "' is ", std::string(DTypeName(variable.value.dtype())),
-                     ": use adamw or plain sgd"));
+                     ": use adamw or plain sgd, or --precision, which trains float copies"));
   }
   const size_t states = variables.front().states.size();
   std::vector<Expr> inputs = {lr, step};

@@ -147,11 +147,9 @@ Expr BuildSchedule(GraphBuilder& b, const ScheduleSpec& spec, double base_lr, co
   if (spec.name == "constant" && warmup == 0) return b.Constant(ScalarOf(dtype, base_lr));
   const ScheduleDef& def = **FindSchedule(spec.name);
   Expr rate = def.decay(d);
-  if (warmup > 0) {
+  if (warmup > 0) {  // until its end the rate is the one that the schedule begins with
     const Expr done = Cast(step, DType::kDouble) + d.Number(1);
-    const double top = def.start == nullptr ? base_lr : def.start(spec, base_lr);
-    const Expr rising = d.Number(top) * (done / d.Number(warmup));
-    rate = Where(Less(step, b.Int(static_cast<int64_t>(warmup))), rising, rate);
+    rate = rate * Min(done / d.Number(warmup), d.Number(1));
   }
   return dtype == DType::kDouble ? rate : Cast(rate, dtype);
 }

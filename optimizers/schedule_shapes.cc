@@ -82,19 +82,11 @@ Expr CosineRestarts(const Decay& d) {
   return curve(d.Since() - Gather(d.b.Ints(starts), index), Gather(d.b.Ints(lengths), index));
 }
 
-double OneCycleMax(const ScheduleSpec& spec, double base_lr) {
-  return spec.options.contains("max") ? OptionOf(spec, "max") : base_lr;
-}
-
-double OneCycleStart(const ScheduleSpec& spec, double base_lr) {
-  return OneCycleMax(spec, base_lr) / OptionOf(spec, "div_factor");
-}
-
 // From start = max/div_factor up to max, and down to start/final_div_factor; with
 // three_phase by way of start. The phases end at steps that need not be whole.
 Expr OneCycle(const Decay& d) {
-  const double high = OneCycleMax(d.spec, d.base_lr), start = OneCycleStart(d.spec, d.base_lr);
-  const double low = start / d.Option("final_div_factor");
+  const double high = d.spec.options.contains("max") ? d.Option("max") : d.base_lr;
+  const double start = high / d.Option("div_factor"), low = start / d.Option("final_div_factor");
   const double steps = d.Option("total") - d.Option("warmup");
   const double rise = d.Option("pct_start") * steps - 1, end = steps - 1;
   const Expr t = Min(Cast(d.Since(), DType::kDouble), d.Number(end));
@@ -175,8 +167,7 @@ const std::vector<ScheduleDef>& Schedules() {
                      NumberOption::Positive("final_div_factor", 1e4),
                      NumberOption::Switch("three_phase")},
          .aliases = {{"max_lr", "max"}, {"total_steps", "total"}},
-         .decay = OneCycle,
-         .start = OneCycleStart},
+         .decay = OneCycle},
         {.name = "polynomial",
          .summary = "down to `min` at step `total`, as (1 - t/total)^power",
          .options = {total, NumberOption::Positive("power", 1), min},

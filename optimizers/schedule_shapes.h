@@ -36,8 +36,6 @@ struct ScheduleDef {
   // PyTorch's names of options that have shorter ones here.
   std::vector<std::pair<std::string, std::string>> aliases = {};
   Expr (*decay)(const Decay& d) = nullptr;
-  // The rate at the end of the warm-up; null: the base rate.
-  double (*start)(const ScheduleSpec& spec, double base_lr) = nullptr;
 };
 
 const std::vector<ScheduleDef>& Schedules();

@@ -116,7 +116,10 @@ class Author {
     }
     if (!options_.lora.empty()) ONWARD_RETURN_IF_ERROR(AddLora());
     if (rewritten_) DropInitializersFromInputs(&graph_);
-    ONWARD_RETURN_IF_ERROR(InferTypes(&graph_, environment_.operators()));
+    if (absl::Status typed = InferTypes(&graph_, environment_.operators()); !typed.ok()) {
+      if (drawn_.empty()) return typed;
+      return Annotate(typed, "what stands behind the classifier takes its old number of classes");
+    }
     return DrawWeights(drawn_, options_.init, options_.seed, environment_, &graph_);
   }
 

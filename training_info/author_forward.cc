@@ -33,6 +33,7 @@ class ForwardWriter {
   // The optimizer works on the weights, or on master copies of them.
   void ChooseVariables() {
     GraphBuilder b(&work_, &operators_, "train");
+    std::string coarse;  // the type of weights that small updates are lost in
     for (const std::string& name : trained_) {
       const Tensor& weight = graph_.initializers.at(name);
       const bool narrow = IsHalf(weight.dtype());
@@ -43,8 +44,14 @@ class ForwardWriter {
         masters_[name] = master.name();
         trained = {name, master.name(), DType::kFloat};
       }
+      if (IsHalf(trained.dtype)) coarse = DTypeName(trained.dtype);
       result_.weights.push_back(std::move(trained));
     }
+    if (coarse.empty()) return;
+    result_.notes.push_back(absl::StrCat("the weights are ", coarse,
+                                         ", in which small updates are "
+                                         "lost: --precision ",
+                                         coarse, " trains float copies of them"));
   }
 
   // The shape is that of the original, also where only its declaration tells.

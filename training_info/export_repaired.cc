@@ -7,9 +7,11 @@
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
+#include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "core/onnx_io/releases.h"
 #include "onnx/onnx_pb.h"
+#include "training_info/export_lists.h"
 
 namespace onward {
 namespace {
@@ -21,34 +23,78 @@ const std::string& Domain() {
   return *domain;
 }
 
-bool UsesTrainingDomain(const onnx::ModelProto& model) {
-  const auto uses = [](const onnx::GraphProto& graph) {
-    return std::any_of(graph.node().begin(), graph.node().end(),
-                       [](const onnx::NodeProto& node) { return node.domain() == Domain(); });
-  };
-  return uses(model.graph()) ||
+using NodeProtos = google::protobuf::RepeatedPtrField<onnx::NodeProto>;
+
+bool UsesTrainingDomain(const NodeProtos& nodes) {
+  return std::any_of(nodes.begin(), nodes.end(), [](const onnx::NodeProto& node) {
+    if (node.domain() == Domain()) return true;
+    return std::any_of(
+        node.attribute().begin(), node.attribute().end(), [](const onnx::AttributeProto& a) {
+          return UsesTrainingDomain(a.g().node()) ||
+                 std::any_of(
+                     a.graphs().begin(), a.graphs().end(),
+                     [](const onnx::GraphProto& body) { return UsesTrainingDomain(body.node()); });
+        });
+  });
+}
+bool GraphsUseTrainingDomain(const onnx::ModelProto& model) {
+  return UsesTrainingDomain(model.graph().node()) ||
          std::any_of(model.training_info().begin(), model.training_info().end(),
-                     [&](const onnx::TrainingInfoProto& info) {
-                       return uses(info.algorithm()) || uses(info.initialization());
+                     [](const onnx::TrainingInfoProto& info) {
+                       return UsesTrainingDomain(info.algorithm().node()) ||
+                              UsesTrainingDomain(info.initialization().node());
                      });
 }
 
+using Imports = google::protobuf::RepeatedPtrField<onnx::OperatorSetIdProto>;
+
 // ai.onnx.preview.training has version 1 and no other.
-void MendImports(onnx::ModelProto* model, Changes* changes) {
+void MendTrainingImport(bool used, const std::string& whose, Imports* imports, Changes* changes) {
   bool imported = false;
-  for (auto& import : *model->mutable_opset_import()) {
+  for (auto& import : *imports) {
     if (import.domain() != Domain()) continue;
     imported = true;
     if (import.version() == 1) continue;
     changes->push_back(
-        absl::StrCat("imports version 1 of ", Domain(), " instead of ", import.version()));
+        absl::StrCat(whose, "imports version 1 of ", Domain(), " instead of ", import.version()));
     import.set_version(1);
   }
-  if (imported || !UsesTrainingDomain(*model)) return;
-  auto* import = model->add_opset_import();
+  if (imported || !used) return;
+  auto* import = imports->Add();
   import->set_domain(Domain());
   import->set_version(1);
-  changes->push_back(absl::StrCat("imports ", Domain(), ", which its nodes use"));
+  changes->push_back(absl::StrCat(whose, "imports ", Domain(), ", which its nodes use"));
+}
+
+std::string FunctionName(const onnx::FunctionProto& function) {
+  return absl::StrCat("function ", function.domain(), ".", function.name());
+}
+
+// Functions say nothing of versions of their domains, so 1 is as good as any; operators of a
+// function have to be those of the model's version.
+void AddImports(Model* model, Changes* changes) {
+  const std::map<std::string, int> imported = model->opsets();
+  for (const MissingImport& missing : MissingImports(*model)) {
+    onnx::ModelProto& proto = model->proto();
+    const bool of_model = missing.function < 0;
+    const auto known = imported.find(missing.domain);
+    Imports* imports = of_model ? proto.mutable_opset_import()
+                                : proto.mutable_functions(missing.function)->mutable_opset_import();
+    auto* import = imports->Add();
+    import->set_domain(missing.domain);
+    import->set_version(known == imported.end() ? 1 : known->second);
+    changes->push_back(absl::StrCat(
+        of_model ? "" : FunctionName(proto.functions(missing.function)) + " ", "imports ",
+        missing.domain.empty() ? "ai.onnx" : missing.domain, ", which its nodes use"));
+  }
+}
+
+void MendImports(onnx::ModelProto* model, Changes* changes) {
+  MendTrainingImport(GraphsUseTrainingDomain(*model), "", model->mutable_opset_import(), changes);
+  for (onnx::FunctionProto& function : *model->mutable_functions()) {
+    MendTrainingImport(UsesTrainingDomain(function.node()), FunctionName(function) + " ",
+                       function.mutable_opset_import(), changes);
+  }
 }
 
 // What the node's bodies read counts as well, so all names in them do.
@@ -64,12 +110,20 @@ void AddReads(const onnx::NodeProto& node, absl::flat_hash_set<std::string>* rea
   }
 }
 
-// Each round takes the first node that waits for nothing; a graph with a cycle stays.
-void SortGraph(onnx::GraphProto* graph, const std::string& place, Changes* changes) {
-  const int count = graph->node_size();
+// Each round takes the first node that waits for nothing; nodes in a cycle stay. Whether anything
+// was moved, in bodies too.
+bool SortProtos(NodeProtos* nodes) {
+  bool moved = false;
+  for (onnx::NodeProto& node : *nodes) {
+    for (onnx::AttributeProto& attribute : *node.mutable_attribute()) {
+      if (attribute.has_g()) moved |= SortProtos(attribute.mutable_g()->mutable_node());
+      for (auto& body : *attribute.mutable_graphs()) moved |= SortProtos(body.mutable_node());
+    }
+  }
+  const int count = nodes->size();
   std::map<std::string, int> producer;
   for (int i = 0; i < count; ++i) {
-    for (const std::string& out : graph->node(i).output()) {
+    for (const std::string& out : nodes->Get(i).output()) {
       if (!out.empty()) producer.emplace(out, i);
     }
   }
@@ -77,7 +131,7 @@ void SortGraph(onnx::GraphProto* graph, const std::string& place, Changes* chang
   std::vector<std::vector<int>> readers(count);
   for (int i = 0; i < count; ++i) {
     absl::flat_hash_set<std::string> reads;
-    AddReads(graph->node(i), &reads);
+    AddReads(nodes->Get(i), &reads);
     for (const std::string& value : reads) {
       const auto it = producer.find(value);
       if (it == producer.end() || it->second == i) continue;
@@ -98,22 +152,26 @@ void SortGraph(onnx::GraphProto* graph, const std::string& place, Changes* chang
       if (--waiting[reader] == 0) ready.insert(reader);
     }
   }
-  if (static_cast<int>(order.size()) != count || std::is_sorted(order.begin(), order.end())) return;
-  google::protobuf::RepeatedPtrField<onnx::NodeProto> sorted;
-  for (const int i : order) sorted.Add()->Swap(graph->mutable_node(i));
-  graph->mutable_node()->Swap(&sorted);
-  changes->push_back(absl::StrCat("sorted the nodes of ", place));
+  if (static_cast<int>(order.size()) != count || std::is_sorted(order.begin(), order.end()))
+    return moved;
+  NodeProtos sorted;
+  for (const int i : order) sorted.Add()->Swap(nodes->Mutable(i));
+  nodes->Swap(&sorted);
+  return true;
+}
+void SortProtos(NodeProtos* nodes, const std::string& place, Changes* changes) {
+  if (SortProtos(nodes)) changes->push_back(absl::StrCat("sorted the nodes of ", place));
 }
 
-// `of_updates`: the value is of the same names as the variable. An output of initialization may
-// well be called like the variable that it starts.
+// `same`: whether a value of this name is the variable itself. An output of initialization may
+// well be called like the variable that it starts, and one of the algorithm by mistake.
 void MendBindings(google::protobuf::RepeatedPtrField<onnx::StringStringEntryProto>* bindings,
-                  bool of_updates, const std::string& place,
+                  absl::FunctionRef<bool(const std::string&)> same, const std::string& place,
                   std::set<std::pair<std::string, std::string>>* seen, Changes* changes) {
   Changes dropped;
   onnx::TrainingInfoProto kept;
   for (const auto& binding : *bindings) {
-    if (of_updates && binding.key() == binding.value()) {
+    if (binding.key() == binding.value() && same(binding.key())) {
       dropped.push_back(
           absl::StrCat("dropped the binding of '", binding.key(), "' to itself from ", place));
     } else if (!seen->insert({binding.key(), binding.value()}).second) {
@@ -128,64 +186,40 @@ void MendBindings(google::protobuf::RepeatedPtrField<onnx::StringStringEntryProt
   changes->insert(changes->end(), dropped.begin(), dropped.end());
 }
 
-// Functions and initializers that stand twice, byte for byte.
-void DropRepeated(onnx::ModelProto* model, Changes* changes) {
-  std::set<std::string> functions;
-  onnx::ModelProto kept;
-  for (auto& function : *model->mutable_functions()) {
-    if (functions.insert(function.SerializeAsString()).second) {
-      kept.add_functions()->Swap(&function);
-    } else {
-      changes->push_back(
-          absl::StrCat("dropped the second function ", function.domain(), ".", function.name()));
-    }
-  }
-  model->mutable_functions()->Swap(kept.mutable_functions());
-  std::map<std::string, std::string> held;
-  for (const auto& tensor : model->graph().initializer())
-    held.emplace(tensor.name(), tensor.SerializeAsString());
-  for (int k = 0; k < model->training_info_size(); ++k) {
-    if (!model->training_info(k).has_algorithm()) continue;
-    onnx::GraphProto* algorithm = model->mutable_training_info(k)->mutable_algorithm();
-    onnx::GraphProto rest;
-    for (auto& tensor : *algorithm->mutable_initializer()) {
-      const auto it = held.find(tensor.name());
-      if (it == held.end() || it->second != tensor.SerializeAsString()) {
-        rest.add_initializer()->Swap(&tensor);
-        continue;
-      }
-      changes->push_back(absl::StrCat("dropped initializer '", tensor.name(),
-                                      "' from training_info[", k,
-                                      "].algorithm: the model has the same"));
-    }
-    algorithm->mutable_initializer()->Swap(rest.mutable_initializer());
-  }
-}
-
 }  // namespace
 
 RepairedModel Repaired(const Model& model) {
   RepairedModel result{model, {}};
+  Changes* changes = &result.changes;
   onnx::ModelProto& proto = result.model.proto();
-  MendImports(&proto, &result.changes);
-  DropRepeated(&proto, &result.changes);
-  SortGraph(proto.mutable_graph(), "the graph", &result.changes);
+  MendImports(&proto, changes);
+  AddImports(&result.model, changes);
+  DropWhatStandsTwice(&proto, changes);
+  for (onnx::FunctionProto& function : *proto.mutable_functions())
+    SortProtos(function.mutable_node(), FunctionName(function), changes);
+  SortProtos(proto.mutable_graph()->mutable_node(), "the graph", changes);
   std::set<std::pair<std::string, std::string>> updates;
   for (int k = 0; k < proto.training_info_size(); ++k) {
     const std::string place = absl::StrCat("training_info[", k, "].");
     onnx::TrainingInfoProto* info = proto.mutable_training_info(k);
-    if (info->has_initialization())
-      SortGraph(info->mutable_initialization(), place + "initialization", &result.changes);
+    if (info->has_initialization()) {
+      SortProtos(info->mutable_initialization()->mutable_node(), place + "initialization", changes);
+    }
     if (info->has_algorithm())
-      SortGraph(info->mutable_algorithm(), place + "algorithm", &result.changes);
-    MendBindings(info->mutable_update_binding(), true, place + "update_binding", &updates,
-                 &result.changes);
+      SortProtos(info->mutable_algorithm()->mutable_node(), place + "algorithm", changes);
+    const auto is_variable = [&](const std::string& name) {
+      return !Computes(info->algorithm(), name);
+    };
+    MendBindings(info->mutable_update_binding(), is_variable, place + "update_binding", &updates,
+                 changes);
     std::set<std::pair<std::string, std::string>> starts;
-    MendBindings(info->mutable_initialization_binding(), false, place + "initialization_binding",
-                 &starts, &result.changes);
+    MendBindings(
+        info->mutable_initialization_binding(), [](const std::string&) { return false; },
+        place + "initialization_binding", &starts, changes);
   }
+  ListBoundValues(&proto, changes);
   if (const int needed = NeededIrVersion(result.model); result.model.ir_version() < needed) {
-    result.changes.push_back(absl::StrCat("raised the IR version to ", needed));
+    changes->push_back(absl::StrCat("raised the IR version to ", needed));
     result.model.set_ir_version(needed);
   }
   return result;

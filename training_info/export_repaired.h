@@ -16,8 +16,9 @@ struct RepairedModel {
 };
 
 // Raises the IR version to what the file holds, imports the training domain in its one version,
-// sorts nodes, and drops what stands twice (bindings, functions, initializers that the algorithm
-// repeats) or does nothing (a variable bound to itself). All else is left to its author.
+// sorts nodes, lists bound values among the outputs, and drops what stands twice (bindings,
+// functions, inputs, initializers, nodes) or does nothing (a variable bound to itself). All else is
+// left to its author.
 RepairedModel Repaired(const Model& model);
 
 }  // namespace onward

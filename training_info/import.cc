@@ -6,6 +6,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/status.h"
+#include "core/onnx_io/proto.h"
 #include "onnx/onnx_pb.h"
 
 namespace onward {
@@ -58,9 +59,8 @@ Finding Unreadable(const absl::Status& status, const std::string& place) {
 }
 
 // Where nodes stand before what they read. Cycles are others' business.
-void AddOrder(const Model& model, const onnx::GraphProto& proto, const std::string& place,
+void AddOrder(const absl::StatusOr<Graph>& graph, const std::string& place,
               std::vector<Finding>* findings) {
-  auto graph = OtherGraph(model, proto);
   if (!graph.ok()) return;
   Graph sorted = *graph;
   if (!SortNodes(&sorted).ok()) return;
@@ -83,12 +83,18 @@ std::vector<Finding> CheckLists(const Model& model) {
                         absl::StrCat("function ", f.domain(), ".", f.name(), " is defined twice"),
                         "keep one of them"});
   }
-  AddOrder(model, model.proto().graph(), "model", &findings);
+  for (const auto& f : model.proto().functions()) {
+    auto function = FunctionFromProto(f, nullptr);
+    if (!function.ok()) continue;
+    AddOrder(std::move(function->body), absl::StrCat("function ", f.domain(), ".", f.name()),
+             &findings);
+  }
+  AddOrder(OtherGraph(model, model.proto().graph()), "model", &findings);
   for (int k = 0; k < model.proto().training_info_size(); ++k) {
     const onnx::TrainingInfoProto& info = model.proto().training_info(k);
     const std::string place = absl::StrCat("training_info[", k, "].");
-    AddOrder(model, info.initialization(), place + "initialization", &findings);
-    AddOrder(model, info.algorithm(), place + "algorithm", &findings);
+    AddOrder(OtherGraph(model, info.initialization()), place + "initialization", &findings);
+    AddOrder(OtherGraph(model, info.algorithm()), place + "algorithm", &findings);
   }
   return findings;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/graph/infer.h"
 
+#include <algorithm>
 #include <optional>
 
 #include "absl/container/flat_hash_map.h"
@@ -21,7 +22,7 @@ bool Contradict(const ValueType& a, const ValueType& b) {
   return a.dtype != b.dtype || !ShapesFit(a, b);
 }
 
-// Types every node in turn. `judge(node, facts, types)` sees what was inferred, or why
+// Types every node in turn. `judge(node, facts, types, known)` sees what was inferred, or why
 // it could not be, and says whether to go on; then the outputs stay as declared.
 // `through_bodies`: what If, Loop and Scan give is inferred too.
 template <typename Judge>
@@ -49,7 +50,7 @@ absl::Status InferNodes(Graph* graph, const OperatorSet& operators, bool through
     const absl::StatusOr<std::vector<ValueType>> types =
         through_bodies && RunsBodies(node) ? InferOutputs(node, known, operators, graph->opsets)
                                            : operators.Infer(node, facts, graph->opsets);
-    ONWARD_RETURN_IF_ERROR(judge(node, facts, types));
+    ONWARD_RETURN_IF_ERROR(judge(node, facts, types, known));
     if (!types.ok()) continue;
     std::vector<ValueType> completed = *types;
     sizes.Visit(node, facts, &completed);
@@ -111,19 +112,73 @@ ValueType MergeTypes(const ValueType& inferred, const ValueType& declared) {
 }
 
 absl::Status InferTypes(Graph* graph, const OperatorSet& operators) {
-  return InferNodes(
-      graph, operators, /*through_bodies=*/true,
-      [](const Node&, const std::vector<InputFact>&, const auto& types) { return types.status(); });
+  return InferNodes(graph, operators, /*through_bodies=*/true,
+                    [](const Node&, const std::vector<InputFact>&, const auto& types, const auto&) {
+                      return types.status();
+                    });
 }
 
 absl::Status InferKnownTypes(Graph* graph, const OperatorSet& operators) {
-  return InferNodes(graph, operators, /*through_bodies=*/false,
-                    [&](const Node& node, const std::vector<InputFact>& facts, const auto& types) {
-                      const bool sound =
-                          types.ok() || operators.BrokenDemands(node, facts, graph->opsets).empty();
-                      return sound ? absl::OkStatus() : types.status();
-                    });
+  return InferNodes(
+      graph, operators, /*through_bodies=*/false,
+      [&](const Node& node, const std::vector<InputFact>& facts, const auto& types, const auto&) {
+        const bool sound =
+            types.ok() || operators.BrokenDemands(node, facts, graph->opsets).empty();
+        return sound ? absl::OkStatus() : types.status();
+      });
 }
+
+namespace {
+
+// A body with all that it reads of the graphs around it, as a graph of its own.
+Graph WithCaptured(const Graph& body, const std::vector<ValueType>& inputs, const Graph& around,
+                   FactOf known) {
+  Graph whole = body;
+  whole.opsets = around.opsets;
+  for (size_t i = 0; i < whole.inputs.size(); ++i) {
+    whole.inputs[i].type = i < inputs.size() ? inputs[i] : ValueType();
+  }
+  for (const std::string& name : CapturedValues(body)) {
+    const InputFact fact = known(name);
+    if (fact.constant != nullptr) {
+      whole.initializers.emplace(name, *fact.constant);
+    } else {
+      whole.inputs.push_back({name, fact.type == nullptr ? ValueType() : *fact.type});
+    }
+  }
+  // What exporters declare inside holds for one iteration.
+  whole.types.clear();
+  for (NamedType& out : whole.outputs) out.type = {};
+  return whole;
+}
+
+// What the bodies of a node break, whichever iteration runs.
+void CheckBodies(const Node& node, const Graph& graph, const OperatorSet& operators, FactOf known,
+                 const Place& place, std::vector<Finding>* findings) {
+  const std::vector<ValueType> inputs = BodyInputTypes(node, known, operators, graph.opsets);
+  std::vector<Graph> bodies;
+  ForEachBody(node, [&](const std::string& name, const Graph& body) {
+    bodies.push_back(WithCaptured(body, inputs, graph, known));
+    for (Finding& finding : CheckTypes(bodies.back(), operators)) {
+      finding.place = absl::StrCat(place(), " ", name, ": ", finding.place);
+      if (findings->size() < kMaxFindings) findings->push_back(std::move(finding));
+    }
+  });
+  if (!node.Is("If") || bodies.size() != 2) return;
+  for (Graph& branch : bodies) InferTypes(&branch, operators).IgnoreError();
+  const std::vector<NamedType>&a = bodies[0].outputs, &b = bodies[1].outputs;
+  for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
+    const bool tensors =
+        a[i].type.known() && a[i].type.is_tensor() && b[i].type.known() && b[i].type.is_tensor();
+    if (!tensors || a[i].type.dtype == b[i].type.dtype) continue;
+    AddFinding("bad-types", place,
+               absl::StrCat("output ", i, " is ", DTypeName(a[i].type.dtype), " in one branch and ",
+                            DTypeName(b[i].type.dtype), " in the other"),
+               kMendNode, findings);
+  }
+}
+
+}  // namespace
 
 std::vector<Finding> CheckTypes(Graph graph, const OperatorSet& operators) {
   std::vector<Finding> findings;
@@ -139,8 +194,12 @@ std::vector<Finding> CheckTypes(Graph graph, const OperatorSet& operators) {
                "correct the declaration, or the node", &findings);
   };
   InferNodes(&graph, operators, /*through_bodies=*/false,
-             [&](const Node& node, const std::vector<InputFact>& facts, const auto& types) {
+             [&](const Node& node, const std::vector<InputFact>& facts, const auto& types,
+                 const auto& known) {
                const Place place = [&] { return absl::StrCat("graph, ", node.Describe()); };
+               if (RunsBodies(node)) {
+                 CheckBodies(node, graph, operators, known, place, &findings);
+               }
                std::vector<std::string> broken;
                if (!types.ok()) broken = operators.BrokenDemands(node, facts, graph.opsets);
                if (!types.ok() && broken.empty()) {

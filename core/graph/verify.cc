@@ -89,7 +89,42 @@ absl::Status FindingsToStatus(const std::vector<Finding>& findings) {
   return absl::InvalidArgumentError(absl::StrJoin(lines, "\n"));
 }
 
+namespace {
+
+bool IsSorted(const Graph& graph) {
+  NameSet later;
+  for (const Node& node : graph.nodes) later.insert(node.outputs.begin(), node.outputs.end());
+  later.erase("");
+  for (const Node& node : graph.nodes) {
+    for (const std::string& in : AllInputs(node)) {
+      if (later.contains(in)) return false;
+    }
+    bool bodies = true;
+    ForEachBody(node,
+                [&](const std::string&, const Graph& body) { bodies = bodies && IsSorted(body); });
+    if (!bodies) return false;
+    for (const std::string& out : node.outputs) later.erase(out);
+  }
+  return true;
+}
+
+absl::Status SortBodies(Node* node) {
+  bool sorted = true;
+  ForEachBody(*node,
+              [&](const std::string&, const Graph& body) { sorted = sorted && IsSorted(body); });
+  if (sorted) return absl::OkStatus();
+  const auto sort = [](const Graph& body) -> absl::StatusOr<Graph> {
+    Graph copy = body;
+    ONWARD_RETURN_IF_ERROR(SortNodes(&copy));
+    return copy;
+  };
+  return ChangeBodies(sort, node);
+}
+
+}  // namespace
+
 absl::Status SortNodes(Graph* graph) {
+  for (Node& node : graph->nodes) ONWARD_RETURN_IF_ERROR(SortBodies(&node));
   absl::flat_hash_map<std::string, int> producer;
   for (size_t i = 0; i < graph->nodes.size(); ++i) {
     for (const std::string& out : graph->nodes[i].outputs) {

@@ -9,9 +9,10 @@
 #include "core/onnx_io/runtime_operators.h"
 
 namespace onward {
-namespace {
 
 std::string CanonicalDomain(const std::string& domain) { return domain == "ai.onnx" ? "" : domain; }
+
+namespace {
 
 absl::StatusOr<Attribute::Body> BodyFromProto(const onnx::GraphProto& p,
                                               const ExternalData* external) {

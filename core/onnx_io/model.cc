@@ -243,6 +243,8 @@ absl::StatusOr<Graph> OtherGraph(const Model& model, const onnx::GraphProto& pro
   graph.opsets = model.opsets();
   for (const auto& f : model.proto().functions()) {
     ONWARD_ASSIGN_OR_RETURN(Function function, FunctionFromProto(f, &external));
+    // One with a cycle stays as it is: whoever calls it is told.
+    if (Graph body = function.body; SortNodes(&body).ok()) function.body = std::move(body);
     const FunctionKey key{f.domain(), f.name(), f.overload()};
     if (!graph.functions.emplace(key, std::make_shared<Function>(std::move(function))).second) {
       return absl::InvalidArgumentError(

@@ -42,6 +42,9 @@ absl::StatusOr<std::optional<Weights::Bytes>> OutsideBytes(const onnx::TensorPro
 ValueType TypeFromProto(const onnx::TypeProto& proto);
 void TypeToProto(const ValueType& type, onnx::TypeProto* proto);
 
+// "ai.onnx" is "".
+std::string CanonicalDomain(const std::string& domain);
+
 // Nodes, graphs, functions. Graph.opsets and .functions are the model's affair.
 absl::StatusOr<Node> NodeFromProto(const onnx::NodeProto& proto, const ExternalData* external);
 void NodeToProto(const Node& node, onnx::NodeProto* proto, Weights* held = nullptr);

@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "core/onnx_io/hold.h"
+#include "core/onnx_io/proto.h"
 #include "onnx/onnx_pb.h"
 
 namespace onward {
@@ -48,7 +50,11 @@ Needs NeedsOf(const Model& model) {
       needs[absl::StrCat("opset ", version, " of ", domain.empty() ? "ai.onnx" : domain)] = ir;
   }
   if (proto.training_info_size() > 0) needs["training_info"] = kTrainingIr;
-  if (proto.functions_size() > 0) needs["functions"] = kFunctionIr;
+  for (const onnx::FunctionProto& function : proto.functions()) {
+    needs["functions"] = kFunctionIr;
+    if (function.attribute_proto_size() > 0) needs["functions' attributes with defaults"] = 9;
+    if (!function.overload().empty()) needs["overloaded functions"] = 10;
+  }
   bool sparse = proto.graph().sparse_initializer_size() > 0;
   for (const onnx::TrainingInfoProto& info : proto.training_info())
     sparse = sparse || info.algorithm().sparse_initializer_size() > 0;
@@ -61,7 +67,51 @@ Needs NeedsOf(const Model& model) {
   return needs;
 }
 
+using Nodes = google::protobuf::RepeatedPtrField<onnx::NodeProto>;
+
+// Those of nodes, in bodies too.
+void AddDomains(const Nodes& nodes, std::set<std::string>* domains) {
+  for (const onnx::NodeProto& node : nodes) {
+    domains->insert(CanonicalDomain(node.domain()));
+    for (const onnx::AttributeProto& attribute : node.attribute()) {
+      AddDomains(attribute.g().node(), domains);
+      for (const onnx::GraphProto& body : attribute.graphs()) AddDomains(body.node(), domains);
+    }
+  }
+}
+
+std::string PlaceOf(const Model& model, int function) {
+  if (function < 0) return "model";
+  const onnx::FunctionProto& f = model.proto().functions(function);
+  return absl::StrCat("function ", f.domain(), ".", f.name());
+}
+
 }  // namespace
+
+std::vector<MissingImport> MissingImports(const Model& model) {
+  const onnx::ModelProto& proto = model.proto();
+  std::vector<MissingImport> missing;
+  std::set<std::string> used, own;
+  AddDomains(proto.graph().node(), &used);
+  for (const onnx::TrainingInfoProto& info : proto.training_info()) {
+    AddDomains(info.algorithm().node(), &used);
+    AddDomains(info.initialization().node(), &used);
+  }
+  for (const onnx::FunctionProto& f : proto.functions()) own.insert(CanonicalDomain(f.domain()));
+  const std::map<std::string, int> imported = model.opsets();
+  for (const std::string& domain : used) {
+    if (own.contains(domain) && !imported.contains(domain)) missing.push_back({-1, domain});
+  }
+  for (int i = 0; i < proto.functions_size(); ++i) {
+    const onnx::FunctionProto& function = proto.functions(i);
+    std::set<std::string> domains;
+    AddDomains(function.node(), &domains);
+    for (const auto& import : function.opset_import())
+      domains.erase(CanonicalDomain(import.domain()));
+    for (const std::string& domain : domains) missing.push_back({i, domain});
+  }
+  return missing;
+}
 
 int FirstIrVersion(const std::string& domain, int version) {
   if (domain == kTrainingDomain) return version == 1 ? kTrainingIr : 0;
@@ -89,6 +139,13 @@ std::vector<Finding> CheckReleases(const Model& model) {
         "opset-version", place,
         absl::StrCat("imports version ", version, " of ", domain, ", which no release of ONNX has"),
         "import a version that exists", &findings);
+  }
+  for (const MissingImport& missing : MissingImports(model)) {
+    AddFinding(
+        "opset-version", [&] { return PlaceOf(model, missing.function); },
+        absl::StrCat("uses '", missing.domain.empty() ? "ai.onnx" : missing.domain,
+                     "', which its opset_import does not name"),
+        "add it to opset_import (onward check --fix -o OUT does)", &findings);
   }
   return findings;
 }

@@ -17,11 +17,19 @@ namespace onward {
 int FirstIrVersion(const std::string& domain, int version);
 
 // What the file holds that its IR version does not know ("ir-version"), and operator sets that
-// no release has ("opset-version").
+// no release has or that are used and not imported ("opset-version").
 std::vector<Finding> CheckReleases(const Model& model);
 
 // The lowest IR version that knows all of it.
 int NeededIrVersion(const Model& model);
+
+// A domain that is used where it is not imported: one of functions by graphs of the model (what
+// operators they lack is CheckGraph's to tell), or any by a function.
+struct MissingImport {
+  int function = -1;  // of the file; -1: the model
+  std::string domain;
+};
+std::vector<MissingImport> MissingImports(const Model& model);
 
 }  // namespace onward
 

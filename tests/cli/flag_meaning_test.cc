@@ -99,4 +99,23 @@ TEST_F(FlagsOfTrainable, AreAcceptedInOtherWords) {
   }
 }
 
+// The first group that means a weight counts, and losses go by their number.
+TEST_F(FlagsOfTrainable, AreAllThatWereGivenInTheirOrder) {
+  const std::string fast = " --group 'w:lr=10x'", bare = " --group '*:weight_decay=0'",
+                    hard = " --loss cross_entropy",
+                    smooth = " --loss 0.5*cross_entropy:label_smoothing=0.1", all = " --train '*'",
+                    one = " --train w";
+  Must("make-trainable " + Path("m.onnx") + " -o " + Path("t.onnx") + fast + bare + hard + smooth +
+       all + one);
+  for (const std::string& same : {fast + bare, hard + smooth, all + one, one + all}) {
+    const CommandResult r = Train(same);
+    EXPECT_EQ(r.exit_code, 0) << same << "\n" << r.errors;
+  }
+  for (const std::string& other : {bare + fast, fast, smooth + hard, smooth, one}) {
+    const CommandResult r = Train(other);
+    EXPECT_EQ(r.exit_code, 2) << other;
+    EXPECT_THAT(r.errors, HasSubstr("is trainable already, made with --loss=cross_entropy, "));
+  }
+}
+
 }  // namespace onward::flag_meaning_test

@@ -4,9 +4,7 @@
 // the curves, with the scripts that made them.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cmath>
-#include <filesystem>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
@@ -28,17 +26,6 @@ constexpr double kTolerance = 1e-4;
 std::string Folder() {
   const char* other = std::getenv("ONWARD_EXPORTERS");  // to try more files than are kept
   return other != nullptr ? other : GoldenFolder() + "/exporters";
-}
-
-// The files' names without ".onnx": MODEL.EXPORTER.
-std::vector<std::string> Files() {
-  std::vector<std::string> names;
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(Folder(), error)) {
-    if (entry.path().extension() == ".onnx") names.push_back(entry.path().stem().string());
-  }
-  std::sort(names.begin(), names.end());
-  return names;
 }
 
 // MODEL.json: {"loss": LOSS, OPTIMIZER: [losses], ...}; neither names nor texts hold a '"'.
@@ -99,8 +86,9 @@ TEST_P(Exporters, AreFollowedWithoutAFlag) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Files, Exporters, testing::ValuesIn(Files()), [](const auto& info) {
-  return absl::StrReplaceAll(info.param, {{".", "_"}, {"-", "_"}});
-});
+INSTANTIATE_TEST_SUITE_P(Files, Exporters, testing::ValuesIn(NamesOfFiles(Folder(), ".onnx")),
+                         [](const auto& info) {
+                           return absl::StrReplaceAll(info.param, {{".", "_"}, {"-", "_"}});
+                         });
 
 }  // namespace onward::exporters_test

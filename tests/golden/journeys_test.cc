@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <fstream>
 
 #include "absl/strings/match.h"
@@ -25,15 +24,6 @@ namespace onward::journeys_test {
 constexpr double kLossTolerance = 2e-3, kAccuracyTolerance = 0.02;
 
 std::string Folder() { return GoldenFolder() + "/journeys/"; }
-
-std::vector<std::string> Names() {
-  std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(Folder())) {
-    if (entry.path().extension() == ".txt") names.push_back(entry.path().stem().string());
-  }
-  std::sort(names.begin(), names.end());
-  return names;
-}
 
 struct JourneyCase {
   std::string model, data, arguments, batch, steps, first;
@@ -112,7 +102,7 @@ TEST_P(ModelJourney, EndsWhereOnnxruntimeFoundIt) {
   EXPECT_NEAR(Figure("whole", "accuracy"), case_.accuracy, kAccuracyTolerance);
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, ModelJourney, testing::ValuesIn(Names()),
+INSTANTIATE_TEST_SUITE_P(Models, ModelJourney, testing::ValuesIn(NamesOfFiles(Folder(), ".txt")),
                          [](const auto& info) { return info.param; });
 
 TEST(JourneysInOnnxruntime, ScoreWhatEvalSaid) {

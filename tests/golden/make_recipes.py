@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes recipes.txt: what PyTorch makes of 50 steps with each optimizer, loss and schedule, in double.
 
-    pip install torch==2.15.0 numpy
+    pip install torch==2.13.0 numpy
     python tests/golden/make_recipes.py > tests/golden/recipes.txt
 
 What PyTorch has not is written here as its paper has it. Nothing is random: numbers come from sines, which
@@ -12,6 +12,7 @@ recipes_test.cc makes again. A line is one of
     loss SPEC ; out KIND SHAPE TRANSFORM ; ... ; label KIND SHAPE | losses at these steps
 """
 import math
+import re
 import sys
 from unittest import mock
 
@@ -139,7 +140,7 @@ class Muon:
             part.zero_grad()
 
     def step(self):
-        with mock.patch.object(torch, "bfloat16", torch.float64):
+        with mock.patch.object(torch, "bfloat16", torch.float64), mock.patch.object(torch.Tensor, "bfloat16", lambda t: t.clone()):
             for part in self.parts:
                 part.step()
 
@@ -229,7 +230,20 @@ SCHEDULES = [
     (0.1, "reduce_on_plateau:patience=3", lambda o: L.ConstantLR(o, factor=1)),
     (0.1, "exponential:gamma=0.9,warmup=5",
      lambda o: L.SequentialLR(o, [L.LinearLR(o, 0.2, 1.0, 4), L.ExponentialLR(o, 0.9)], [5])),
+    # What begins elsewhere than at the base rate.
+    (0.1, "onecycle:total=50,pct_start=0", lambda o: L.OneCycleLR(o, 0.1, 50, pct_start=0.0)),
 ]
+WARMUP = 5
+
+
+def warmed(spec):
+    """The same after a warm-up, which `total` counts."""
+    later = re.sub("total=([0-9]+)", lambda found: f"total={int(found[1]) + WARMUP}", spec)
+    return f"{later}{',' if ':' in later else ':'}warmup={WARMUP}"
+
+
+def warmed_curve(rates):
+    return [rates[0] * (k + 1) / WARMUP for k in range(WARMUP)] + rates[: STEPS - WARMUP]
 
 
 def schedule_curve(rate, make):
@@ -423,7 +437,10 @@ print("steps", *KEPT)
 for spec, make in OPTIMIZERS:
     print("optimizer", spec, "|", text(optimizer_curve(make)))
 for rate, spec, make in SCHEDULES:
-    print("schedule", rate, spec, "|", text(schedule_curve(rate, make)))
+    rates = schedule_curve(rate, make)
+    print("schedule", rate, spec, "|", text(rates))
+    if "warmup" not in spec and warmed(spec) not in [other for _, other, _ in SCHEDULES]:
+        print("schedule", rate, warmed(spec), "|", text(warmed_curve(rates)))
 for case, loss in LOSSES:
     print("loss", case, "|", text(loss_curve(case, loss)))
 sys.stdout.flush()

@@ -50,6 +50,21 @@ def array_of(words):
     return np.array(numbers, dtype).reshape(shape)
 
 
+# A small convolutional network: its text, weights and a batch.
+def normalized_network():
+    text = """
+        m (float[N, 2, 6, 6] x) => (float[N, 3] y) {
+          c = Conv <pads = [1, 1, 1, 1]> (x, W)
+          b = BatchNormalization (c, S, C, M, D)
+          r = Relu (b)
+          p = MaxPool <kernel_shape = [2, 2], strides = [2, 2]> (r)
+          f = Flatten (p)
+          y = Gemm <transB = 1> (f, F, Z)
+        }"""
+    weights = {"W": real(4, 2, 3, 3), "S": 1 + real(4) / 2, "C": real(4), "M": real(4), "D": 1 + real(4) / 2, "F": real(3, 36), "Z": real(3)}
+    return text, weights, {"x": real(4, 2, 6, 6), "label": np.array([0, 2, 1, 1])}
+
+
 # NAME: (arguments, opset, graph as ONNX text, weights, batch and, where it is not 2, the number of steps)
 def models():
     sgd, adam = "--optimizer sgd:lr=0.1", "--optimizer adamw:lr=0.01"
@@ -129,17 +144,7 @@ def models():
               y = Gemm (mean, F, C)
             }""", {"E": real(7, 4), "Q": real(4, 4), "K": real(4, 4), "F": real(4, 3), "C": real(3)},
                             {"ids": np.array([[1, 2, 2, 6], [0, 3, 5, 1]]), "label": np.array([2, 0])}),
-        "batch_norm": (f"--loss cross_entropy {adam}", 18, """
-            m (float[N, 2, 6, 6] x) => (float[N, 3] y) {
-              c = Conv <pads = [1, 1, 1, 1]> (x, W)
-              b = BatchNormalization (c, S, C, M, D)
-              r = Relu (b)
-              p = MaxPool <kernel_shape = [2, 2], strides = [2, 2]> (r)
-              f = Flatten (p)
-              y = Gemm <transB = 1> (f, F, Z)
-            }""", {"W": real(4, 2, 3, 3), "S": 1 + real(4) / 2, "C": real(4), "M": real(4), "D": 1 + real(4) / 2,
-                   "F": real(3, 36), "Z": real(3)},
-                       {"x": real(4, 2, 6, 6), "label": np.array([0, 2, 1, 1])}),
+        "batch_norm": (f"--loss cross_entropy {adam}", 18, *normalized_network()),
         "einsum": (f"--loss mse {sgd}", 18, """
             m (float[N, 2, 3] x) => (float[N, 2, 2] y) {
               y = Einsum <equation = "nij,jk,ik->nik"> (x, W, V)
@@ -162,17 +167,7 @@ def models():
 # What the step is made of beside optimizers. In 16 bits: the weights are multiples of 1/64, so that sums are exact where they are rounded.
 def recipes():
     adam = "--optimizer adamw:lr=0.01"
-    text = """
-        m (float[N, 2, 6, 6] x) => (float[N, 3] y) {
-          c = Conv <pads = [1, 1, 1, 1]> (x, W)
-          b = BatchNormalization (c, S, C, M, D)
-          r = Relu (b)
-          p = MaxPool <kernel_shape = [2, 2], strides = [2, 2]> (r)
-          f = Flatten (p)
-          y = Gemm <transB = 1> (f, F, Z)
-        }"""
-    weights = {"W": real(4, 2, 3, 3), "S": 1 + real(4) / 2, "C": real(4), "M": real(4), "D": 1 + real(4) / 2, "F": real(3, 36), "Z": real(3)}
-    batch = {"x": real(4, 2, 6, 6), "label": np.array([0, 2, 1, 1])}
+    text, weights, batch = normalized_network()
     halves = """
         m (float16[N, 4] x) => (float16[N, 3] y) {
           h = MatMul (x, W)  t = Tanh (h)  y = Gemm (t, F, Z)
@@ -207,8 +202,9 @@ def trainings():
           dd = Mul (rate, d)  D_new = Sub (D, dd)  de = Mul (rate, e)  E_new = Sub (E, de)
         }}"""
     forge = f"""
-        forge () => (float loss, float[2, 4] G_new, float[4, 3] H_new, float[2, 4] V_new, float[4, 3] U_new, int64 T_new) {{
+        forge () => (float loss, float fooled, float[2, 4] G_new, float[4, 3] H_new, float[2, 4] V_new, float[4, 3] U_new, int64 T_new) {{
           minus = Neg (score)  l = Softplus (minus)  loss = ReduceMean <keepdims = 0> (l)
+          p = Sigmoid (score)  fooled = ReduceMean <keepdims = 0> (p)
           d, e = {gradient} <xs = ["G", "H"], y = "loss"> (G, H)
           G_new, H_new, V_new, U_new = ai.onnx.preview.training.Momentum
             <alpha = 0.9, beta = 1.0, norm_coefficient = 0.01, mode = "nesterov"> (rate, T, G, H, d, e, V, U)
@@ -312,8 +308,8 @@ def in_onnxruntime(step, bindings, feeds, steps):
     state = {}
     for _ in range(steps):
         given = {n: v for n, v in {**feeds, **state}.items() if n in known}
-        new = session.run(list(bindings.values()), given)
-        state = dict(zip(bindings, new))
+        outputs = dict(zip((o.name for o in session.get_outputs()), session.run(None, given)))  # all: some rest at times
+        state = {variable: outputs[value] for variable, value in bindings.items()}
     return state
 
 

@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
 
 #include "absl/strings/str_cat.h"
@@ -27,15 +26,6 @@ namespace onward::portable_test {
 
 constexpr double kTolerance = 1e-5;  // of the largest value, which counts as 1 at least
 std::string Folder() { return GoldenFolder() + "/portable/"; }
-
-std::vector<std::string> Names() {
-  std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(Folder())) {
-    if (entry.path().extension() == ".txt") names.push_back(entry.path().stem().string());
-  }
-  std::sort(names.begin(), names.end());
-  return names;
-}
 
 struct PortableCase {
   std::string arguments;  // none: the file carries its training
@@ -121,7 +111,7 @@ TEST_P(PortableStep, IsAnOrdinaryModelHere) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, PortableStep, testing::ValuesIn(Names()),
+INSTANTIATE_TEST_SUITE_P(Models, PortableStep, testing::ValuesIn(NamesOfFiles(Folder(), ".txt")),
                          [](const auto& info) { return info.param; });
 
 TEST(PortableStepInOnnxruntime, GivesTheSameWeights) {

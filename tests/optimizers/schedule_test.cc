@@ -23,12 +23,6 @@ absl::Status Build(const char* text, double lr, Graph* graph) {
   return b.status();
 }
 
-int CountOf(const Graph& graph, const char* op) {
-  int count = 0;
-  for (const Node& node : graph.nodes) count += node.Is(op);
-  return count;
-}
-
 TEST(ParseSchedule, ReadsOptions) {
   const absl::StatusOr<ScheduleSpec> spec = ParseSchedule("cosine:warmup=100,total=1000,min=0.0");
   ASSERT_TRUE(spec.ok()) << spec.status();
@@ -68,23 +62,6 @@ TEST(BuildSchedule, ConstantIsAConstant) {
   ASSERT_TRUE(Build("constant", 0.1, &graph).ok());
   ASSERT_EQ(graph.nodes.size(), 1u);
   EXPECT_EQ(graph.nodes[0].TensorAttribute("value")->values<float>()[0], 0.1f);
-}
-
-TEST(BuildSchedule, WarmupChoosesByStep) {
-  for (const char* text : {"constant:warmup=10", "linear:warmup=10,total=100",
-                           "cosine:warmup=10,total=100", "step:warmup=10,every=30"}) {
-    Graph graph;
-    ASSERT_TRUE(Build(text, 0.1, &graph).ok()) << text;
-    EXPECT_EQ(CountOf(graph, "Where"), 1) << text;
-    EXPECT_EQ(CountOf(graph, "Less"), 1) << text;
-  }
-}
-
-TEST(BuildSchedule, WithoutWarmupThereIsNoChoice) {
-  Graph graph;
-  ASSERT_TRUE(Build("cosine:total=100", 0.1, &graph).ok());
-  EXPECT_EQ(CountOf(graph, "Where"), 0);
-  EXPECT_EQ(CountOf(graph, "Cos"), 1);
 }
 
 TEST(BuildSchedule, RefusesWhatDoesNotFitTheRate) {

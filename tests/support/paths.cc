@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/support/paths.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <system_error>
 
 namespace onward {
 
@@ -22,5 +24,15 @@ std::string SourceFolder() { return ONWARD_SOURCES; }
 std::string GoldenFolder() { return SourceFolder() + "/tests/golden"; }
 std::string KnownFailuresFile() { return SourceFolder() + "/tests/conformance/known_failures.txt"; }
 std::string OfficialCasesFolder() { return ONWARD_ONNX_CASES; }
+
+std::vector<std::string> NamesOfFiles(const std::string& folder, const std::string& extension) {
+  std::vector<std::string> names;
+  std::error_code absent;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, absent)) {
+    if (entry.path().extension() == extension) names.push_back(entry.path().stem().string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
 
 }  // namespace onward

@@ -5,6 +5,7 @@
 #define ONWARD_TESTS_SUPPORT_PATHS_H_
 
 #include <string>
+#include <vector>
 
 namespace onward {
 
@@ -20,6 +21,9 @@ std::string SourceFolder();         // this repository
 std::string GoldenFolder();         // tests/golden
 std::string KnownFailuresFile();    // tests/conformance/known_failures.txt
 std::string OfficialCasesFolder();  // what tools/cases.sh writes
+
+// The names of the files of a folder that end so, without that, sorted; none where it is absent.
+std::vector<std::string> NamesOfFiles(const std::string& folder, const std::string& extension);
 
 }  // namespace onward
 

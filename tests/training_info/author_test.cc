@@ -171,36 +171,6 @@ TEST(MakeTrainable, HeadIsReplaced) {
       HasSubstr("no classifier was found before 'y'"));
 }
 
-// Classifiers as exporters write them.
-TEST(MakeTrainable, HeadsInTheirVariousForms) {
-  struct Form {
-    const char *text, *note;
-    Tensor x;
-  };
-  for (const Form& form : std::vector<Form>{
-           {"m (float[N, 4] x) => (float[N, 2] y) <float[2, 2, 2] W = {1, 2, 3, 4, 5, 6, 7, 8}, "
-            "int64[2] s = {4, 2}>"
-            "{ w = Reshape(W, s) y = MatMul(x, w) }",
-            "(w__head)", Tensor::Zeros(DType::kFloat, {3, 4})},
-           {"m (int64[N] x) => (float[N, 3] y) <float[3, 2] W = {1, 2, 3, 4, 5, 6}, float[3] b = "
-            "{0, 0, 0}>"
-            "{ h = Gather(W, x) w = Transpose(W) p = MatMul(h, w) y = Add(p, b) }",
-            "(w__head, b)", Int64s({0, 1, 2})},
-           {"m (float[N, 2] x) => (float[N, 2] y) <float[2, 2] W = {1, 2, 3, 4}>"
-            "{ h = MatMul(x, W) r = Relu(h) p = MatMul(r, W) y = Softmax(p) }",
-            "(W__head)", Tensor::Zeros(DType::kFloat, {3, 2})},
-           {"<ir_version: 8, opset_import: [\"\" : 11]> m (float[N, 2] x) => (float[N, 2] y)"
-            "<float[2, 2] W = {1, 2, 3, 4}> { p = MatMul(x, W) y = Softmax(p) }",
-            "(W)", Tensor::Zeros(DType::kFloat, {3, 2})}}) {
-    AuthorOptions options;
-    options.head_classes = 5;
-    const AuthorResult made = Made(TextModel(form.text), options);
-    EXPECT_THAT(made.notes, Contains(HasSubstr(form.note))) << form.text;
-    auto model = Open(Reread(made.model));
-    EXPECT_EQ(model->Infer({{"x", form.x}})->at("y").shape(), (Shape{3, 5})) << form.text;
-  }
-}
-
 TEST(MakeTrainable, ScheduleIsInTheFile) {
   AuthorOptions options;
   options.optimizer = {"sgd", {{"lr", 0.8}}};

@@ -163,15 +163,49 @@ IterationCase Named(const std::string& name) {
   return {};
 }
 
-TEST(PortableEntries, GiveWhatEntriesBeforeGaveOrNothingWhenTheyRest) {
+TEST(PortableEntries, GiveWhatEntriesBeforeGaveWhenTheyRest) {
   PlainStep both = PlainOf(ModelOf(Named("AnOutputOfBoth")));
   const ValueMap feeds = {{"x", Floats({2})}};
   // Entry 1 takes part in the first iteration: loss = |B + A|.
   EXPECT_THAT(Values(*both.Run(feeds).value().at("loss").tensor()), ElementsAre(13));
   EXPECT_THAT(Values(*both.Run(feeds).value().at("loss").tensor()), ElementsAre(-5));
-  PlainStep alone = PlainOf(ModelOf(Named("AGradientInTurn")));
-  EXPECT_EQ(alone.Run(feeds).value().at("loss").tensor()->shape(), Shape({}));
-  EXPECT_EQ(alone.Run(feeds).value().at("loss").tensor()->shape(), Shape({0}));
+}
+
+TEST(PortableEntries, GiveNothingOfTheirOwnWhenTheyRest) {
+  const Model model = ModelOf(
+      {"",
+       kTwo,
+       {{"a () => (float[1] n) { n = Add(A, x) }", {{"A", "n"}}},
+        {R"(b () => (float[1] k, float loss, int64[2, 3] table, string[1] word, seq(float[1]) list,
+                    optional(float[1]) perhaps) <int64[2, 3] t = {1, 2, 3, 4, 5, 6}> {
+              k = Add(B, A)  loss = ReduceSum<keepdims = 0>(k)  table = Neg(t)
+              word = Constant<value_strings = ["a"]>()  list = SequenceConstruct(k)
+              perhaps = Optional(k)
+            })",
+         {{"B", "k"}}}},
+       {{1, 2, 0}}});
+  PlainStep plain = PlainOf(model);
+  auto training = Open(model);
+  const ValueMap feeds = {{"x", Floats({2})}};
+  const auto theirs = plain.Run(feeds).value();
+  EXPECT_EQ(theirs.at("loss").tensor()->shape(), Shape({}));
+  EXPECT_EQ(theirs.at("table").tensor()->shape(), (Shape{2, 3}));
+  const auto ours = training->StepValues(feeds).value();
+  EXPECT_EQ(theirs.at("list").sequence()->items.size(), 1);
+  EXPECT_EQ(Values(*theirs.at("perhaps").tensor()), Values(*ours.at("perhaps").tensor()));
+
+  const auto nothing = training->StepValues(feeds).value();
+  const auto empty = plain.Run(feeds).value();
+  EXPECT_EQ(Values(plain.state().at("B")), ValueOf(*training, "B"));
+  for (const char* name : {"loss", "table", "word", "list", "perhaps"}) {
+    EXPECT_FALSE(nothing.contains(name)) << name;
+  }
+  for (const char* name : {"loss", "table", "word"}) {
+    EXPECT_EQ(empty.at(name).tensor()->shape(), Shape({0})) << name;
+    EXPECT_EQ(empty.at(name).tensor()->dtype(), ours.at(name).tensor()->dtype()) << name;
+  }
+  EXPECT_TRUE(empty.at("list").sequence()->items.empty());
+  EXPECT_TRUE(empty.at("perhaps").empty());
 }
 
 TEST(PortableEntries, AreWrittenAloneWhateverTheirRate) {

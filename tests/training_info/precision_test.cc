@@ -200,6 +200,17 @@ TEST(Precision, AdaptersLearnInIt) {
   EXPECT_NE(now("W.lora_B__ema"), before);
 }
 
+TEST(Precision, IsSuggestedForCoarseWeights) {
+  const auto suggests = [](DType weights, DType precision) {
+    AuthorOptions options = InPrecision(precision);
+    const auto notes = MadeSound(Convolutional(weights), options).notes;
+    return testing::Value(notes, testing::Contains(HasSubstr("--precision float16 trains float")));
+  };
+  EXPECT_TRUE(suggests(DType::kFloat16, DType::kUndefined));
+  EXPECT_FALSE(suggests(DType::kFloat16, DType::kFloat16));
+  EXPECT_FALSE(suggests(DType::kFloat, DType::kUndefined));
+}
+
 TEST(Precision, NeedsAProductOfFloats) {
   AuthorOptions options = InPrecision(DType::kFloat16);
   options.loss = ParseLoss("mse").value();

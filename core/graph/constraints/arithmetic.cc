@@ -24,7 +24,10 @@ void CheckGemm(Subject& s) {
   if (s.Rank(0) == 2 && s.Rank(1) == 2 && a >= 0 && b >= 0 && a != b) {
     s.Fail("the inner sizes ", a, " and ", b, " differ");
   }
-  if (s.Rank(2) > 2) s.Fail("input 2 has rank ", s.Rank(2), ", expected at most 2");
+  if (s.version < 7 || s.Rank(2) < 0) return;
+  ExpectBroadcast(s, 2, "the bias",
+                  {s.Dim(0, s.node.Int("transA", 0) != 0 ? 1 : 0),
+                   s.Dim(1, s.node.Int("transB", 0) != 0 ? 0 : 1)});
 }
 
 // A scale for the whole tensor, for each slice of an axis, or for each block of it.

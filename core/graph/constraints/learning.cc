@@ -90,6 +90,13 @@ Rule Optimizer(size_t kinds, size_t results) {
     if (s.node.outputs.size() != wanted) {
       s.Fail("has ", s.node.outputs.size(), " outputs, expected ", wanted);
     }
+    const int variables = static_cast<int>((inputs - 2) / kinds);
+    for (int input = 2 + variables; input < static_cast<int>(inputs); ++input) {
+      const int variable = 2 + (input - 2) % variables;
+      if (s.Rank(variable) >= 0) {
+        ExpectShape(s, input, "which is as large as its variable", DimsOf(s, variable));
+      }
+    }
   };
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Constraints of operators that move elements: shapes, slices, gathers.
 #include <algorithm>
+#include <optional>
 
 #include "absl/strings/str_join.h"
 #include "core/graph/constraints/rules.h"
@@ -152,6 +153,16 @@ void CheckExpandedShape(Subject& s) {
   }
 }
 
+// Nothing where a size is not known, or there are too many.
+std::optional<int64_t> Elements(const std::vector<int64_t>& dims) {
+  int64_t elements = 1;
+  for (const int64_t dim : dims) {
+    if (dim < 0 || dim > kLargest || elements * dim > kLargest) return std::nullopt;
+    elements *= dim;
+  }
+  return elements;
+}
+
 // The standard knows 0 (as in the input) and -1 (the rest), the latter once.
 void CheckReshape(Subject& s) {
   const auto shape = s.List("shape", 1);
@@ -161,6 +172,21 @@ void CheckReshape(Subject& s) {
   }
   for (int64_t dim : *shape) {
     if (dim < -1) return s.Fail("the new shape holds ", dim);
+  }
+  const std::optional<int64_t> given = Elements(DimsOf(s, 0));
+  if (s.Rank(0) < 0 || !given.has_value()) return;
+  std::vector<int64_t> dims = *shape;
+  for (size_t i = 0; i < dims.size() && s.node.Int("allowzero", 0) == 0; ++i) {
+    if (dims[i] == 0 && static_cast<int>(i) < s.Rank(0)) dims[i] = s.Dim(0, static_cast<int>(i));
+  }
+  const auto rest = std::find(dims.begin(), dims.end(), -1);
+  const bool open = rest != dims.end();
+  if (open) *rest = 1;
+  const std::optional<int64_t> wanted = Elements(dims);
+  if (!wanted.has_value()) return;
+  const bool fits = !open ? *wanted == *given : *wanted == 0 || *given % *wanted == 0;
+  if (!fits) {
+    s.Fail("the new shape [", absl::StrJoin(*shape, ", "), "] does not hold ", *given, " elements");
   }
 }
 

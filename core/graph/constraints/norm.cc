@@ -50,6 +50,13 @@ Rule SoftmaxAxis() {
   return [](Subject& s) { Axis({.otherwise = s.version < 13 ? 1 : -1, .end = s.version < 11})(s); };
 }
 
+void CheckScaleAndShift(Subject& s) {
+  if (s.Rank(0) < 0) return;
+  const std::vector<int64_t> dims = DimsOf(s, 0);
+  ExpectBroadcast(s, 1, "the scale", dims);
+  ExpectBroadcast(s, 2, "the shift", dims);
+}
+
 }  // namespace
 
 void AddNormRows(Table& table) {
@@ -60,8 +67,8 @@ void AddNormRows(Table& table) {
   AddRows(table, {"ArgMax", "ArgMin"}, {Axis({.otherwise = 0})});
   AddRows(table, {"CumSum", "CumProd"}, {AxisInput(1)});
   AddRows(table, {"Softmax", "LogSoftmax", "Hardmax"}, {SoftmaxAxis()});
-  AddRows(table, {"LayerNormalization"}, {Axis({.otherwise = -1}), FloatingType("stash_type")});
-  AddRows(table, {"RMSNormalization"}, {Axis({.otherwise = -1}), FloatingType("stash_type")});
+  AddRows(table, {"LayerNormalization", "RMSNormalization"},
+          {Axis({.otherwise = -1}), FloatingType("stash_type"), CheckScaleAndShift});
   AddRows(table, {"LpNormalization"}, {Axis({.otherwise = -1}), OneOfNumbers("p", {1, 2})});
   AddRows(table, {"MeanVarianceNormalization"}, {[](Subject& s) {
             if (s.node.Has("axes")) return Axes("axes", -1)(s);

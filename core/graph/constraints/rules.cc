@@ -310,6 +310,17 @@ void ExpectRank(Subject& s, int input, int rank) {
   s.Fail("input ", input, " has rank ", s.Rank(input), ", expected ", rank);
 }
 
+namespace {
+
+std::string DimsText(absl::Span<const int64_t> dims) {
+  const auto text = [](std::string* out, int64_t dim) {
+    absl::StrAppend(out, dim < 0 ? "?" : absl::StrCat(dim));
+  };
+  return absl::StrCat("[", absl::StrJoin(dims, ", ", text), "]");
+}
+
+}  // namespace
+
 void ExpectShape(Subject& s, int input, const char* what, absl::Span<const int64_t> dims) {
   const int rank = s.Rank(input);
   if (rank < 0) return;
@@ -318,13 +329,26 @@ void ExpectShape(Subject& s, int input, const char* what, absl::Span<const int64
     fits = dims[i] < 0 || s.Dim(input, i) < 0 || dims[i] == s.Dim(input, i);
   }
   if (fits) return;
-  std::vector<int64_t> got;
-  for (int i = 0; i < rank; ++i) got.push_back(s.Dim(input, i));
-  const auto text = [](std::string* out, int64_t dim) {
-    absl::StrAppend(out, dim < 0 ? "?" : absl::StrCat(dim));
-  };
-  s.Fail("input ", input, ", ", what, ", is [", absl::StrJoin(got, ", ", text), "], expected [",
-         absl::StrJoin(dims, ", ", text), "]");
+  s.Fail("input ", input, ", ", what, ", is ", DimsText(DimsOf(s, input)), ", expected ",
+         DimsText(dims));
+}
+
+void ExpectBroadcast(Subject& s, int input, const char* what, absl::Span<const int64_t> dims) {
+  const int rank = s.Rank(input), wanted = static_cast<int>(dims.size());
+  bool fits = rank <= wanted;
+  for (int i = 1; fits && i <= rank; ++i) {
+    const int64_t dim = s.Dim(input, rank - i), to = dims[wanted - i];
+    fits = dim < 0 || to < 0 || dim == 1 || dim == to;
+  }
+  if (fits) return;
+  s.Fail("input ", input, ", ", what, ", is ", DimsText(DimsOf(s, input)),
+         ", which is not broadcast to ", DimsText(dims));
+}
+
+std::vector<int64_t> DimsOf(const Subject& s, int input) {
+  std::vector<int64_t> dims;
+  for (int i = 0; i < s.Rank(input); ++i) dims.push_back(s.Dim(input, i));
+  return dims;
 }
 
 }  // namespace onward::constraints

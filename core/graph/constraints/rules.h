@@ -104,6 +104,10 @@ Rule ForEachAxis(int list, int input, int64_t low, int64_t high = INT64_MAX);
 // What `input` has to be; -1 is any size.
 void ExpectShape(Subject& s, int input, const char* what, absl::Span<const int64_t> dims);
 void ExpectRank(Subject& s, int input, int rank);
+// What `input` has to be broadcast to, without making it larger.
+void ExpectBroadcast(Subject& s, int input, const char* what, absl::Span<const int64_t> dims);
+// The sizes of an input as far as they are known; none where its rank is not.
+std::vector<int64_t> DimsOf(const Subject& s, int input);
 
 // The rows, by family.
 void AddWindowRows(Table& table);      // convolutions and pools

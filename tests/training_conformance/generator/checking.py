@@ -101,6 +101,17 @@ def addition_of_two_types(c):
     c.fail(x=[1, 1])
 
 
+@case('T-CHECK-4', findings=['bad-types'])
+def product_of_wrong_shapes_in_a_branch(c):
+    """A branch that could not run, and is not taken."""
+    c.checked = False
+    c.graph(SCALE)
+    c.entry('''a () => (float[2] n) <bool odd = {0}, float[3, 2] K = {1, 2, 3, 4, 5, 6}> {
+        n = If (odd) <then_branch = t () => (float[2] p) { p = MatMul(x, K) },
+                      else_branch = e () => (float[2] q) { q = Add(W, x) }> }''', W='n')
+    c.step(scale_step, x=[1, 1])
+
+
 @case('T-CHECK-5', findings=['declared-type'])
 def declared_shape_is_wrong(c):
     """An output of the algorithm declares another shape than is computed: it runs, and a checker says so."""
@@ -115,6 +126,17 @@ def functions_below_ir_8(c):
     c.checked = False
     c.graph(SCALE + '<domain: "local", opset_import: ["" : 13]> plus (a, b) => (c) { c = Add(a, b) }', ir=7, opset=13)
     c.entry('a () => (float[2] n) { n = local.plus(W, x) }', W='n')
+    c.step(scale_step, x=[1, 1])
+
+
+@case('T-CHECK-6', findings=['ir-version'])
+def overloaded_functions_below_ir_10(c):
+    """Functions are overloaded since IR version 10."""
+    c.checked = False
+    c.graph(SCALE + '<domain: "local", opset_import: ["" : 18]> plus (a, b) => (c) { c = Add(a, b) }', ir=9, opset=18)
+    c.model.functions[0].overload = 'two'
+    info = c.entry('a () => (float[2] n) { n = local.plus(W, x) }', W='n')
+    info.algorithm.node[0].overload = 'two'
     c.step(scale_step, x=[1, 1])
 
 
@@ -142,6 +164,37 @@ def training_domain_not_imported(c):
     kept = [o for o in c.model.opset_import if o.domain != TRAINING]
     del c.model.opset_import[:]
     c.model.opset_import.extend(kept)
+
+
+@refused('T-CHECK-7', findings='no-opset')
+def training_domain_not_imported_for_a_branch(c):
+    """Gradient is used in branches of an If alone, but ai.onnx.preview.training is not imported."""
+    c.graph(SCALE)
+    c.entry(f'''a () => (float[2] n) <bool up = {{1}}> {{ l = ReduceSum <keepdims = 0> (y)
+        n = If (up) <then_branch = t () => (float[2] p) {{ g = {G} <xs = ["W"], y = "l"> (W) p = Sub(W, g) }},
+                     else_branch = e () => (float[2] q) {{ q = Identity(W) }}> }}''', W='n')
+    kept = [o for o in c.model.opset_import if o.domain != TRAINING]
+    del c.model.opset_import[:]
+    c.model.opset_import.extend(kept)
+
+
+@case('T-CHECK-7', findings=['opset-version'])
+def domain_of_functions_not_imported(c):
+    """A function of the file is called, but its domain is not imported."""
+    c.checked = False
+    c.graph(SCALE + '<domain: "own", opset_import: ["" : 18]> twice (a) => (b) { b = Add(a, a) }')
+    c.entry('a () => (float[2] n) { t = own.twice(x) n = Add(W, t) }', W='n')
+    c.step(lambda s, x: dict(W=s.W + 2 * x, n=s.W + 2 * x, y=x * s.W), x=[1, 1])
+
+
+@case('T-CHECK-7', findings=['opset-version'])
+def function_that_imports_nothing(c):
+    """A function uses operators of a domain that it does not import."""
+    c.checked = False
+    c.graph(SCALE + '<domain: "local", opset_import: ["" : 18]> twice (a) => (b) { b = Add(a, a) }')
+    del c.model.functions[0].opset_import[:]
+    c.entry('a () => (float[2] n) { t = local.twice(x) n = Add(W, t) }', W='n')
+    c.step(lambda s, x: dict(W=s.W + 2 * x, n=s.W + 2 * x, y=x * s.W), x=[1, 1])
 
 
 @refused('T-CHECK-7', findings='unknown-operator')

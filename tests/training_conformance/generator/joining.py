@@ -335,6 +335,32 @@ def unsorted_algorithm(c):
     c.steps(lambda s, x: dict(W=s.W - x, n=s.W - x, y=-x * s.W), x=[[1, 1], [2, 3]])
 
 
+@case('T-JOIN-10', findings=['not-sorted'])
+def unsorted_body(c):
+    """Nodes out of order in the branches of an If."""
+    c.checked = False
+    c.graph(SCALE)
+    c.entry('''a () => (float[2] n) <float[2] zero = {0, 0}> {
+        some = ReduceMax <keepdims = 0> (x)  nothing = ReduceMax <keepdims = 0> (zero)  up = Greater(some, nothing)
+        n = If (up) <then_branch = t () => (float[2] p) { p = Add(W, q)  q = Neg(x) },
+                     else_branch = e () => (float[2] r) { r = Sub(s, x)  s = Mul(W, x) }> }''', W='n')
+
+    def step(s, x):
+        n = s.W - x if x.max() > 0 else s.W * x - x
+        return dict(W=n, n=n, y=-x * s.W)
+
+    c.steps(step, x=[[1, 1], [-2, -3]])
+
+
+@case('T-JOIN-10', findings=['not-sorted'])
+def unsorted_function(c):
+    """Nodes out of order in a function."""
+    c.checked = False
+    c.graph(SCALE + '<domain: "local", opset_import: ["" : 18]> plus_twice (a, b) => (c) { c = Add(a, d) d = Add(b, b) }')
+    c.entry('a () => (float[2] n) { n = local.plus_twice(W, x) }', W='n')
+    c.steps(lambda s, x: dict(W=s.W + 2 * x, n=s.W + 2 * x, y=-x * s.W), x=[[1, 1], [2, 3]])
+
+
 @refused('T-JOIN-10', findings=['cycle'])
 def cycle_in_the_algorithm(c):
     """Nodes that wait for each other cannot be ordered."""

@@ -143,6 +143,8 @@ refuse('momentum_count', 'T-OPT-8', 'Momentum takes three tensors for each one i
 refuse('adagrad_count', 'T-OPT-8', 'Adagrad takes three tensors for each one it updates.', 'Adagrad (R, T, X, G, V, V)', findings='optimizer-count')
 refuse('adam_count', 'T-OPT-8', 'Adam takes four tensors for each one it updates.', 'Adam (R, T, X, G, V)', findings='optimizer-count')
 refuse('too_many_outputs', 'T-OPT-8', 'More outputs than the inputs give.', M % 'standard' + '(R, T, X, G, V)', outputs='X1, V1, Z1', findings='optimizer-count')
+refuse('state_of_another_shape', 'T-OPT-8', 'A state is as large as its variable.', M % 'standard' + '(R, T, X, G, V)', findings='bad-types',
+       graph='m (float x) => (float y) <float[2] X = {1, 2}, float[3] V = {0, 0, 0}> { y = Identity(x) }')
 refuse('missing_mode', 'T-OPT-8', 'The attributes of Momentum are required.', 'Momentum (R, T, X, G, V)')
 refuse('float16_tensors', 'T-OPT-9', 'Optimizers of the standard take float and double alone.', M % 'standard' + '(R, T, X, G, V)', type='float16',
        findings='bad-types', graph='m (float16 x) => (float16 y) <float16[2] X, float16[2] V> { y = Identity(x) }')
