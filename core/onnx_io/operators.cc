@@ -239,7 +239,9 @@ class OnnxOperators : public OperatorSet {
     }
     const onnx::OpSchema* schema = FindSchema(node, opsets);
     if (schema == nullptr) return std::optional<Function>();
-    if (StandardBody(node) && !schema->HasFunction() && !schema->HasContextDependentFunction()) {
+    // Constants of the standard's own bodies are floats.
+    const bool has_body = schema->HasFunction() || schema->HasContextDependentFunction();
+    if (StandardBody(node) && (!has_body || TypeAt(inputs, 0).dtype != DType::kFloat)) {
       return LibraryBody(node, inputs, opsets);
     }
     try {
@@ -284,7 +286,8 @@ class OnnxOperators : public OperatorSet {
     return OfTheStandard(node.domain) ? nullptr : Find(node, opsets);
   }
 
-  // Whether the library has a body for an operator of the standard, which gives none.
+  // Whether the library has a body for an operator of the standard, which gives none or one
+  // that is of float alone.
   bool StandardBody(const Node& node) const {
     return node.domain.empty() && library_ != nullptr && library_->Find(node) != nullptr;
   }
