@@ -144,6 +144,9 @@ class NodeContext : public onnx::InferenceContext {
   const onnx::SparseTensorProto* getInputSparseData(size_t) const override { return nullptr; }
   const onnx::TensorShapeProto* getSymbolicInput(size_t) const override { return nullptr; }
   size_t getNumOutputs() const override { return static_cast<size_t>(proto_.output_size()); }
+  bool hasOutput(size_t i) override {
+    return i < getNumOutputs() && !proto_.output(static_cast<int>(i)).empty();
+  }
   // Some operators type outputs that the node does not have.
   onnx::TypeProto* getOutputType(size_t i) override {
     while (i >= outputs_.size()) outputs_.emplace_back();

@@ -108,5 +108,15 @@ TEST(OldOperands, ConvTransposeMayMakeAnAxisSmaller) {
               ElementsAre(2, 4));
 }
 
+// Outputs that are left out count for nothing: onnx's inference takes them for a cache.
+TEST(OmittedOutputs, OfAttentionAreNoCache) {
+  EXPECT_THAT(Result(R"(<ir_version: 11, opset_import: ["" : 24]>
+    g (float[1, 1, 1, 1] x) => (float[1, 1, 1, 1] y) <int64[1] n = {1}> {
+      y, , , scores = Attention (x, x, x, , , , n)
+    })",
+                     {{"x", Floats({1, 1, 1, 1}, {3})}}),
+              ElementsAre(3));
+}
+
 }  // namespace
 }  // namespace onward

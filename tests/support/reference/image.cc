@@ -128,7 +128,7 @@ Arrays Resize(const Call& c) {
   }
   if (IsInteger(now.dtype)) {
     for (Number& v : now.values) {
-      v = std::trunc(v + std::copysign(1e-4L, v));
+      v = c.node.Int("antialias", 0) != 0 ? std::round(v) : std::trunc(v + std::copysign(1e-4L, v));
       if (now.dtype == DType::kUint8 || now.dtype == DType::kUint16 ||
           now.dtype == DType::kUint32 || now.dtype == DType::kUint64) {
         v = std::max<Number>(v, 0);
