@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/graph/filled.h"
 #include "core/tensor/tensor.h"
 
 namespace onward {
@@ -154,9 +155,8 @@ Expr FullLike(const Expr& like, double value) {
   if (like.rank() == 0) return b.Scalar(value, like);
   const DType dtype = like.dtype();
   Expr shape = ShapeVector(like);
-  Expr full = dtype == DType::kUndefined
-                  ? Expand(b.Scalar(value, like), shape)
-                  : b.Op("ConstantOfShape", {shape}, {{"value", ScalarOf(dtype, value, Shape{1})}});
+  Expr full = dtype == DType::kUndefined ? Expand(b.Scalar(value, like), shape)
+                                         : Filled(shape, dtype, value);
   return WithShapeOf(full, like);
 }
 

@@ -8,6 +8,7 @@
 #include "autograd/body.h"
 #include "autograd/shape_expr.h"
 #include "core/base/status.h"
+#include "core/graph/filled.h"
 
 namespace onward {
 namespace {
@@ -66,8 +67,7 @@ Expr ZerosOf(const Expr& like) {
             absl::StrCat("'", like.name(), "' is a sequence of an unknown element type")));
       }
       const Expr count = Reshape(b.Op("SequenceLength", {like}), {1});
-      const Expr zeros =
-          b.Op("ConstantOfShape", {count}, {{"value", ScalarOf(dtype, 0, Shape{1})}});
+      const Expr zeros = Filled(count, dtype, 0);
       return b.Op("SplitToSequence", {zeros}, {{"axis", 0}, {"keepdims", 0}});
     }
     case ValueType::Kind::kOptional: {

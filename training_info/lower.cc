@@ -337,12 +337,31 @@ absl::StatusOr<Graph> RunnableGraph(const Model& model, const Environment& envir
   return lowered;
 }
 
+namespace {
+
+// Whether onnxruntime's quantization is called. It may have 16 bits, which the standard has
+// from opset 21 on.
+bool HasWideQuantization(const Graph& graph) {
+  return absl::c_any_of(graph.nodes, [](const Node& node) {
+    bool found =
+        node.Is("QuantizeLinear", "com.microsoft") || node.Is("DequantizeLinear", "com.microsoft");
+    ForEachBody(node, [&](const std::string&, const Graph& body) {
+      found = found || HasWideQuantization(body);
+    });
+    return found;
+  });
+}
+
+}  // namespace
+
 absl::StatusOr<Graph> WritableGraph(const Graph& graph, const Environment& environment) {
   ONWARD_ASSIGN_OR_RETURN(Graph inlined, InlineFunctions(graph));
   ONWARD_RETURN_IF_ERROR(FindingsToStatus(CheckGraph(inlined)));
   // A file of ai.onnx.ml alone need not import ai.onnx.
   if (inlined.opset() == 0) inlined.opsets[""] = kOldestWrittenOpset;
-  ONWARD_ASSIGN_OR_RETURN(Graph raised, RaiseOpset(inlined, kOldestWrittenOpset));
+  constexpr int kWideQuantizationOpset = 21;
+  const int oldest = HasWideQuantization(inlined) ? kWideQuantizationOpset : kOldestWrittenOpset;
+  ONWARD_ASSIGN_OR_RETURN(Graph raised, RaiseOpset(inlined, oldest));
   ONWARD_RETURN_IF_ERROR(ExpandForeignCalls(environment, &raised));
   return raised;
 }

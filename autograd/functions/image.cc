@@ -6,6 +6,7 @@
 #include "autograd/functions.h"
 #include "autograd/shape_expr.h"
 #include "core/base/shape.h"
+#include "core/graph/filled.h"
 
 namespace onward {
 namespace {
@@ -55,8 +56,7 @@ Expr MatrixOf(GraphBuilder& b, const Resized& r, size_t i, const Expr& x, const 
   const auto n = static_cast<int64_t>(r.axes.size()), at = static_cast<int64_t>(i);
   const DType dtype = like.dtype() == DType::kUndefined ? DType::kFloat : like.dtype();
   Expr size = DimVector(x, r.axes[i]);
-  Expr zeros = b.Op("ConstantOfShape", {JoinVectors(b, {size, size})},
-                    {{"value", ScalarOf(dtype, 0, Shape{1})}});
+  Expr zeros = Filled(JoinVectors(b, {size, size}), dtype, 0);
   Expr units = b.Op("EyeLike", {zeros});
   Attributes attributes = r.attributes;
   if (!r.shared_scale) {

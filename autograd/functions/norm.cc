@@ -47,6 +47,15 @@ std::vector<Expr> LayerNormalizationGrad(GraphBuilder& b, const Node& call,
   return results;
 }
 
+// y = (x - mean) / (sqrt(variance) + 1e-9), as the standard's body, which is of float alone
+std::vector<Expr> MeanVarianceNormalization(GraphBuilder&, const Node& call,
+                                            const std::vector<Expr>& in) {
+  const std::vector<int64_t> axes = call.Ints("axes", {0, 2, 3});
+  const Expr x = Widened(in[0]), centred = x - ReduceMean(x, axes);
+  const Expr deviation = Sqrt(ReduceMean(centred * centred, axes));
+  return {CastLike(centred / (deviation + 1e-9), in[0])};
+}
+
 // y = softmax(x);  dx = y*dy - y * sum(y*dy)
 std::vector<Expr> SoftmaxGrad(GraphBuilder&, const Node& call, const std::vector<Expr>& in) {
   const Expr &dy = in[0], &y = in[1];
@@ -86,6 +95,14 @@ void RegisterNormFunctions(FunctionLibrary& library) {
                                          .attributes = {"axis", "epsilon"},
                                          .required = 3,
                                          .operands = "F"});
+  library.Add("MeanVarianceNormalization",
+              {.body = MeanVarianceNormalization,
+               .output_like = {0},
+               .shape_only = {},
+               .attributes = {"axes"},
+               .required = 1,
+               .operands = "F"},
+              /*domain=*/"");
   library.Add("SoftmaxGrad", {.body = SoftmaxGrad,
                               .output_like = {1},
                               .shape_only = {},

@@ -75,14 +75,16 @@ std::vector<LineTap> LineTaps(Expr x, const Line& line) {
   GraphBuilder& b = x.builder();
   Expr one = b.Scalar(1, x), sign = one;
   if (line.how.mode == "nearest") x = b.Op("Round", {x});
-  if (line.how.padding == "border") {
-    Expr outside = Or(Less(x, line.low), Greater(x, line.low + line.range));
-    sign = Where(outside, b.Scalar(0, x), one);
-    x = Where(outside, Clamped(x, line), x);
-  } else if (line.how.padding == "reflection") {
-    Mirrored mirrored = Mirror(x, line);
-    x = mirrored.x;
-    sign = mirrored.sign;
+  // The taps of cubic are led back one by one.
+  if (line.how.mode != "cubic" && line.how.padding != "zeros") {
+    if (line.how.padding == "reflection") {
+      Mirrored mirrored = Mirror(x, line);
+      x = mirrored.x;
+      sign = mirrored.sign;
+    }
+    Expr still = Or(LessOrEqual(x, b.Scalar(0, x)), GreaterOrEqual(x, line.size - 1));
+    sign = Where(still, b.Scalar(0, x), sign);
+    x = Clamped(x, line);
   }
   if (line.how.mode == "nearest") {
     LineTap tap = PixelAt(x, line);

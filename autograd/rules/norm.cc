@@ -7,6 +7,7 @@
 
 #include "autograd/functions.h"
 #include "autograd/rule.h"
+#include "autograd/shape_expr.h"
 #include "core/base/shape.h"
 
 namespace onward {
@@ -145,6 +146,7 @@ Grads LayerNormalizationVjp(const Vjp& v) {
       Expr by_rstd = CastLike(v.dy(2), x) * n.rstd * n.rstd * n.normal;
       spread = spread.defined() ? spread - by_rstd : -by_rstd;
     }
+    if (!v.has_dy(2)) spread = ExpandLike(spread, x);  // the mean's, one number for all
     Expr count = CastLike(SizeOf(x), x) / CastLike(SizeOf(n.rstd), x);
     dx = dx.defined() ? dx + spread / count : spread / count;
   }

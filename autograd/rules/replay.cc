@@ -69,9 +69,15 @@ Node Placeholder(const ValueType& type, GraphBuilder& b, Graph* branch) {
   std::vector<int64_t> sizes;
   for (const Dim& dim : type.dims) sizes.push_back(dim.known() ? dim.value : 0);
   branch->nodes.push_back(Operation("Constant", {}, {{"value_ints", sizes}}));
-  branch->nodes.back().outputs = {b.UniqueName("sizes")};
-  return Operation("ConstantOfShape", branch->nodes.back().outputs,
-                   {{"value", Tensor::Zeros(type.dtype, Shape{1})}});
+  const std::string shape = b.UniqueName("sizes");
+  branch->nodes.back().outputs = {shape};
+  if (type.dtype == DType::kBFloat16) {  // as Filled has it
+    branch->nodes.push_back(
+        Operation("Constant", {}, {{"value", Tensor::Zeros(type.dtype, Shape{})}}));
+    branch->nodes.back().outputs = {b.UniqueName("zero")};
+    return Operation("Expand", {branch->nodes.back().outputs[0], shape});
+  }
+  return Operation("ConstantOfShape", {shape}, {{"value", Tensor::Zeros(type.dtype, Shape{1})}});
 }
 
 // What holds for a draw and for its placeholder.

@@ -142,7 +142,12 @@ std::vector<Expr> MatMulBnb4(const Call& call) {
 
 // output = gather of (data - zero_points) * scales along gather_axis, blocks along the last
 std::vector<Expr> GatherBlockQuantized(const Call& call) {
-  const Expr data = call.in(0), scales = call.in(2), zeros = call.in(3);
+  // The standard gathers no elements of four bits.
+  const auto whole = [](const Expr& x) {
+    const bool small = x.defined() && (x.dtype() == DType::kInt4 || x.dtype() == DType::kUint4);
+    return small ? Cast(x, DType::kInt8) : x;
+  };
+  const Expr data = whole(call.in(0)), scales = call.in(2), zeros = whole(call.in(3));
   if (!call.HasRank(0, {2, 3, 4}) || !call.HasRank(2, {data.rank()})) return {};
   const int rank = data.rank();
   const int64_t size = call.IntIn("block_size", 128, 16, kMostElements);

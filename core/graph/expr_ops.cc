@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The operators of builder.h: each emits one node, or a few.
 #include "core/graph/builder.h"
+#include "core/graph/filled.h"
 
 namespace onward {
 namespace {
@@ -122,12 +123,17 @@ Expr Widened(const Expr& x) {
   const bool narrow = IsHalf(x.dtype());
   return narrow ? Cast(x, DType::kFloat) : x;
 }
+Expr Filled(const Expr& shape, DType dtype, double value) {
+  GraphBuilder& b = shape.builder();
+  // ConstantOfShape has it from opset 20 on only.
+  if (dtype == DType::kBFloat16) return Expand(b.Constant(ScalarOf(dtype, value)), shape);
+  return b.Op("ConstantOfShape", {shape}, {{"value", ScalarOf(dtype, value, Shape{1})}});
+}
 namespace {
 Expr FullLike(const Expr& x, double value) {
-  GraphBuilder& b = x.builder();
   Expr shape = ShapeOf(x);
-  if (x.dtype() == DType::kUndefined) return Expand(b.Scalar(value, x), shape);
-  return b.Op("ConstantOfShape", {shape}, {{"value", ScalarOf(x.dtype(), value, Shape{1})}});
+  if (x.dtype() == DType::kUndefined) return Expand(x.builder().Scalar(value, x), shape);
+  return Filled(shape, x.dtype(), value);
 }
 }  // namespace
 Expr ZerosLike(const Expr& x) { return FullLike(x, 0); }

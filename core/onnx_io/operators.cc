@@ -72,23 +72,34 @@ std::vector<std::string> ImpossibleShapes(absl::Span<const InputFact> inputs) {
   return broken;
 }
 
-// Range takes scalars, but the standard's own bodies (AffineGrid) give it vectors of one
-// element, which its inference would refuse.
-class ScalarInputs {
+// Operands in a form that onnx's inference takes. Range has scalars, but the standard's own
+// bodies (AffineGrid) give it vectors of one element; the axes of Pad may be of 32 bits, but are
+// read as 64.
+class AcceptedInputs {
  public:
-  explicit ScalarInputs(absl::Span<const InputFact> inputs)
+  AcceptedInputs(const Node& node, absl::Span<const InputFact> inputs)
       : facts_(inputs.begin(), inputs.end()), types_(inputs.size()), values_(inputs.size()) {
+    constexpr size_t kAxesOfPad = 3;
     for (size_t i = 0; i < facts_.size(); ++i) {
       const Tensor* value = facts_[i].constant;
-      if (value == nullptr || value->elements() != 1) continue;
-      values_[i] = value->Reshaped({});
-      types_[i] = ValueType::Of(value->dtype(), {});
-      facts_[i] = {&types_[i], &values_[i]};
+      if (value == nullptr) continue;
+      if (node.Is("Range") && value->elements() == 1) {
+        Take(i, value->Reshaped({}));
+      } else if (node.Is("Pad") && i == kAxesOfPad && value->elements() <= kMaxAxes) {
+        const absl::StatusOr<std::vector<int64_t>> axes = ToInts(*value);
+        if (axes.ok()) Take(i, Tensor::FromValues<int64_t>(value->shape(), *axes));
+      }
     }
   }
   absl::Span<const InputFact> facts() const { return facts_; }
 
  private:
+  void Take(size_t i, Tensor value) {
+    values_[i] = std::move(value);
+    types_[i] = ValueType::Of(values_[i].dtype(), values_[i].shape());
+    facts_[i] = {&types_[i], &values_[i]};
+  }
+
   std::vector<InputFact> facts_;
   std::vector<ValueType> types_;
   std::vector<Tensor> values_;
@@ -133,6 +144,9 @@ class NodeContext : public onnx::InferenceContext {
   const onnx::SparseTensorProto* getInputSparseData(size_t) const override { return nullptr; }
   const onnx::TensorShapeProto* getSymbolicInput(size_t) const override { return nullptr; }
   size_t getNumOutputs() const override { return static_cast<size_t>(proto_.output_size()); }
+  bool hasOutput(size_t i) override {
+    return i < getNumOutputs() && !proto_.output(static_cast<int>(i)).empty();
+  }
   // Some operators type outputs that the node does not have.
   onnx::TypeProto* getOutputType(size_t i) override {
     while (i >= outputs_.size()) outputs_.emplace_back();
@@ -172,14 +186,15 @@ class OnnxOperators : public OperatorSet {
     }
     const onnx::OpSchema* schema = FindSchema(node, opsets);
     if (schema == nullptr) return types;
-    const ScalarInputs scalars(node.Is("Range") ? inputs : absl::Span<const InputFact>());
+    const bool picky = node.Is("Range") || node.Is("Pad");
+    const AcceptedInputs accepted(node, picky ? inputs : absl::Span<const InputFact>());
     // Without the attribute onnx infers two sides, where its schema says one.
     std::optional<Node> completed;
     if (node.Is("STFT") && !node.Has("onesided")) {
       completed = node;
       completed->attributes["onesided"] = 1;
     }
-    NodeContext context(completed ? *completed : node, node.Is("Range") ? scalars.facts() : inputs);
+    NodeContext context(completed ? *completed : node, picky ? accepted.facts() : inputs);
     try {
       schema->GetTypeAndShapeInferenceFunction()(context);
     } catch (const std::exception& e) {
@@ -227,7 +242,9 @@ class OnnxOperators : public OperatorSet {
     }
     const onnx::OpSchema* schema = FindSchema(node, opsets);
     if (schema == nullptr) return std::optional<Function>();
-    if (StandardBody(node) && !schema->HasFunction() && !schema->HasContextDependentFunction()) {
+    // Constants of the standard's own bodies are floats.
+    const bool has_body = schema->HasFunction() || schema->HasContextDependentFunction();
+    if (StandardBody(node) && (!has_body || TypeAt(inputs, 0).dtype != DType::kFloat)) {
       return LibraryBody(node, inputs, opsets);
     }
     try {
@@ -272,7 +289,8 @@ class OnnxOperators : public OperatorSet {
     return OfTheStandard(node.domain) ? nullptr : Find(node, opsets);
   }
 
-  // Whether the library has a body for an operator of the standard, which gives none.
+  // Whether the library has a body for an operator of the standard, which gives none or one
+  // that is of float alone.
   bool StandardBody(const Node& node) const {
     return node.domain.empty() && library_ != nullptr && library_->Find(node) != nullptr;
   }
@@ -384,6 +402,13 @@ class OnnxOperators : public OperatorSet {
     if (node.domain == kMlDomain) return CompleteMlTypes(node, inputs, types);
     ValueType& out = (*types)[0];
     if (node.Is("GroupNormalization")) out = TypeAt(inputs, 0);
+    // onnx's inference stops at an axis that is smaller than the input's.
+    const std::vector<int64_t> sizes = node.Ints("output_shape");
+    const int rank = static_cast<int>(sizes.size()) + 2;
+    if (node.Is("ConvTranspose") && !sizes.empty() && out.has_rank && out.rank() < rank) {
+      out.dims.resize(2);
+      for (int64_t size : sizes) out.dims.push_back({size, ""});
+    }
     // [batch, frames, bins, real and imaginary part]
     if (node.Is("STFT") && !out.has_rank) {
       out.has_rank = true;

@@ -14,6 +14,7 @@
 #include "core/graph/rename.h"
 #include "core/onnx_io/batch_scan.h"
 #include "core/onnx_io/model.h"
+#include "core/onnx_io/old_forms.h"
 #include "core/onnx_io/operators.h"
 #include "core/onnx_io/proto.h"
 #include "core/onnx_io/runtime_operators.h"
@@ -28,8 +29,8 @@ namespace {
 constexpr int64_t kMaxConvertedElements = 1024;
 // The only one whose Scan has a batch (batch_scan.h).
 constexpr int kBatchScanOpset = 8;
-// The first one whose Resize says how it counts pixels.
-constexpr int kFirstChosenCoordinates = 11;
+// The last one with the forms of WithFormsOfOpset10, and with logarithms of integers.
+constexpr int kAttributesAsOperandsOpset = 10, kIntegerLogSumsOpset = 27;
 
 bool SameForms(const Graph& graph, int from, int to) {
   for (const Node& node : graph.nodes) {
@@ -177,41 +178,6 @@ onnx::ModelProto ConvertByShapes(onnx::ModelProto model, const Graph& typed, int
   }
 }
 
-// The factors of a Resize, where the graph tells them.
-std::vector<double> KnownScales(const Graph& graph, const Node& resize) {
-  const Tensor* scales = nullptr;
-  if (resize.HasInput(2)) {
-    const auto initializer = graph.initializers.find(resize.inputs[2]);
-    if (initializer != graph.initializers.end()) scales = &initializer->second;
-    for (const Node& node : graph.nodes) {
-      const bool makes =
-          node.Is("Constant") && node.HasOutput(0) && node.outputs[0] == resize.inputs[2];
-      if (makes) scales = node.TensorAttribute("value");
-    }
-  }
-  if (scales == nullptr) return {};
-  absl::StatusOr<std::vector<double>> values = ToDoubles(*scales);
-  return values.ok() ? *std::move(values) : std::vector<double>();
-}
-
-// Until opset 10 Upsample and Resize count pixels from the corner, and take the one before a
-// place, or where they shrink the one behind it. The converter leaves the choice to Resize-11,
-// whose default is another one.
-absl::StatusOr<Graph> WithOldResizes(Graph graph) {
-  for (Node& node : graph.nodes) {
-    ONWARD_RETURN_IF_ERROR(ChangeBodies(WithOldResizes, &node));
-    if (!node.Is("Resize")) continue;
-    bool shrinks = false, grows = false;
-    for (double scale : KnownScales(graph, node)) {
-      shrinks |= scale < 1;
-      grows |= scale > 1;
-    }
-    node.attributes["coordinate_transformation_mode"] = "asymmetric";
-    node.attributes["nearest_mode"] = shrinks && !grows ? "ceil" : "floor";
-  }
-  return graph;
-}
-
 }  // namespace
 
 absl::StatusOr<Graph> RaiseOpset(const Graph& graph, int target) {
@@ -241,6 +207,7 @@ absl::StatusOr<Graph> RaiseOpset(const Graph& graph, int target) {
   Graph typed = light;
   const std::unique_ptr<OperatorSet> operators = MakeOnnxOperators(nullptr);
   ONWARD_RETURN_IF_ERROR(InferKnownTypes(&typed, *operators));
+  if (from <= kIntegerLogSumsOpset && target > kIntegerLogSumsOpset) WidenLogSums(typed, &light);
   const Renaming neutral = NeutralNames(light);
   for (Graph* g : {&light, &typed}) RenameEverywhere(neutral, g);
   onnx::ModelProto model = GraphToModelProto(light, 10, "onward");
@@ -253,8 +220,8 @@ absl::StatusOr<Graph> RaiseOpset(const Graph& graph, int target) {
     return absl::UnimplementedError(absl::StrCat("the model cannot be raised from opset ", from,
                                                  " to ", target, ": ", e.what()));
   }
-  if (from < kFirstChosenCoordinates && target >= kFirstChosenCoordinates) {
-    ONWARD_ASSIGN_OR_RETURN(raised, WithOldResizes(std::move(raised)));
+  if (from <= kAttributesAsOperandsOpset && target > kAttributesAsOperandsOpset) {
+    ONWARD_ASSIGN_OR_RETURN(raised, WithFormsOfOpset10(std::move(raised), typed));
   }
   RenameEverywhere(OriginalNames(neutral, graph, raised), &raised);
   UndisguiseRuntimeOperators(&raised);

@@ -14,12 +14,14 @@ Operators that onnxruntime has for other devices only are computed here, with nu
 import math
 import sys
 
+import ml_dtypes
 import numpy as np
 import onnx
 import onnxruntime
 from onnx import TensorProto, helper, numpy_helper
 
 RANDOM = np.random.default_rng(7)
+FOUR = np.random.default_rng(8)  # of its own: the numbers of other cases stay
 MS = "com.microsoft"
 erf = np.vectorize(math.erf)
 
@@ -240,6 +242,11 @@ def packed_weights():
     at = {"bits": 4, "block_size": 16, "quantize_axis": 1}
     case("GatherBlockQuantized", [data, whole(0, 5, 2, 2), scales], at)
     case("GatherBlockQuantized_zeros", [data, whole(0, 5, 3), scales, Constant(bytes_(5, 2))], at)
+    at = {"block_size": 16, "quantize_axis": 1}
+    for kind, low in (("int4", -8), ("uint4", 0)):
+        table = Constant(FOUR.integers(low, low + 16, (5, 16)).astype(getattr(ml_dtypes, kind)))
+        scales = Constant(np.full((5, 1), 0.25, np.float32))
+        case(f"GatherBlockQuantized_{kind}", [table, np.array([4, 1]), scales], at)
 
 
 def normalizations():

@@ -28,6 +28,9 @@ std::vector<OpCase> SingleCases() {
       Case("CausalConvWithState_past",
            {Real({1, 2, 4}), Real({2, 1, 3}), Omitted(), Real({1, 2, 2})}, {{"activation", "silu"}})
           .Outputs(2, {0}),
+      // Its statistics are floats.
+      Case("LayerNormalization_mean", {Real({2, 3}), Real({3})}).Outputs(2, {1}).By({0}),
+      Case("LayerNormalization_statistics", {Real({2, 3}), Real({3})}).Outputs(3, {1, 2}).By({0}),
       Case("MeanVarianceNormalization", {Real({2, 2, 2, 3})}),
       Case("MeanVarianceNormalization_axes", {Real({3, 4})}, {{"axes", std::vector<int64_t>{1}}}),
       Case("RotaryEmbedding", {Real({1, 2, 3, 4}), Real({1, 3, 2}), Real({1, 3, 2})}),

@@ -37,6 +37,8 @@ std::vector<OpCase> NearestCases() {
       Sized("Resize_channels", {1, 2, 3, 2}, {1, 4, 3, 4}, Mode("nearest", "align_corners")),
       Sized("Resize_tf_half_pixel", {1, 1, 4, 5}, {1, 1, 3, 7},
             Mode("nearest", "tf_half_pixel_for_nn", {{"nearest_mode", "floor"}})),
+      Sized("Resize_tf_half_pixel_channels", {1, 2, 3, 4}, {1, 2, 6, 4},
+            Mode("nearest", "tf_half_pixel_for_nn", {{"nearest_mode", "ceil"}})),
       Sized("Resize_line", {7}, {4}, {}),
       Sized("Resize_same", {2, 3}, {2, 3}, {}),
   };

@@ -46,6 +46,11 @@ TEST(GridSampleSlopes, AtPixelsAndBorders) {
   EXPECT_EQ(SlopeAt(1, "zeros"), -3);     // on the last: towards the zero behind it
   EXPECT_EQ(SlopeAt(1.25, "border"), 0);  // beyond it nothing changes
   EXPECT_EQ(SlopeAt(-1.5, "border"), 0);
+  for (const char* padding : {"border", "reflection"}) {  // nor on the outermost pixels
+    EXPECT_EQ(SlopeAt(-1, padding), 0);
+    EXPECT_EQ(SlopeAt(1, padding), 0);
+    EXPECT_EQ(SlopeAt(0, padding), 2);
+  }
   EXPECT_EQ(SlopeAt(1.5, "reflection"), -2);  // the picture runs backwards
   EXPECT_EQ(SlopeAt(3.5, "reflection"), 1);
 }

@@ -57,6 +57,9 @@ std::vector<OpCase> WindowCases() {
       Case("Slice_whole", {Real({4, 5}), Ints({0}), Ints({kEnd}), Ints({1})}),
       Case("Slice_step", {Real({2, 7}), Ints({1}), Ints({7}), Ints({1}), Ints({3})}),
       Case("Slice_backwards", {Real({2, 7}), Ints({-1}), Ints({-8}), Ints({1}), Ints({-2})}),
+      // The standard's start stays on the first element, where Python's is before it.
+      Case("Slice_backwards_from_before",
+           {Real({3, 7}), Ints({-9, 5}), Ints({-20, -20}), Ints({1, 0}), Ints({-2, -1})}),
       Case("Slice_two_steps",
            {Real({5, 7}), Ints({0, 6}), Ints({5, 0}), Ints({0, 1}), Ints({2, -3})}),
       Case("Slice_fed", {Real({4, 5}), Fed({1}, {1}), Fed({1}, {3}), Ints({1})}).DataDependent(),

@@ -13,8 +13,9 @@ namespace onward {
 namespace {
 
 DType TypeNamed(const std::string& name) {
-  for (const DType dtype : {DType::kFloat, DType::kFloat16, DType::kUint8, DType::kInt8,
-                            DType::kInt32, DType::kInt64, DType::kBool}) {
+  for (const DType dtype :
+       {DType::kFloat, DType::kFloat16, DType::kUint8, DType::kInt8, DType::kInt32, DType::kInt64,
+        DType::kBool, DType::kInt4, DType::kUint4}) {
     if (name == DTypeName(dtype)) return dtype;
   }
   ADD_FAILURE() << name;

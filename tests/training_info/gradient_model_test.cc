@@ -222,6 +222,28 @@ TEST(GradientModel, NamesWhatDrawsNumbersOfUnknownTypes) {
               AllOf(HasSubstr("'one'"), HasSubstr("'two'"), HasSubstr("Declare the types")));
 }
 
+// ConstantOfShape, which the ones of the seed would be, has bfloat16 from opset 20 on only.
+TEST(GradientModel, Bfloat16OfOldOpsets) {
+  const Model model = TextModel(R"(<ir_version: 8, opset_import: ["" : 15]>
+    m (bfloat16[N] x) => (bfloat16[N] y) { y = Mul (x, x) })");
+  const GradientModel made = Made(model, {{"y"}, {"x"}});
+  const Tensor x = RoundedTo(DType::kBFloat16, Floats({1.5, -2}));
+  EXPECT_THAT(Values(Results(made.model, {{"x", x}}).at("x__grad")), ElementsAre(3, -4));
+}
+
+// The standard has 16 bits from opset 21 on, onnxruntime's operators at any.
+TEST(GradientModel, QuantizationOf16BitsIsWrittenWithAnOpsetThatHasIt) {
+  const Model model = TextModel(R"(<ir_version: 8, opset_import: ["" : 17, "com.microsoft" : 1]>
+    m (float[2] x) => (float[2] y) <float s = {0.5}, uint16 z = {300}> {
+      q = com.microsoft.QuantizeLinear (x, s, z)
+      d = com.microsoft.DequantizeLinear (q, s, z)
+      y = Mul (d, d)
+    })");
+  const GradientModel made = Made(model, {{"y"}, {"x"}});
+  EXPECT_THAT(Values(Results(made.model, {{"x", Floats({1.5, -2})}}).at("x__grad")),
+              ElementsAre(3, -4));
+}
+
 // A file of ai.onnx.ml alone need not import ai.onnx; its gradient does.
 TEST(GradientModel, ImportsTheStandardWhereTheFileDoesNot) {
   const Model model = TextModel(R"(<ir_version: 8, opset_import: ["ai.onnx.ml" : 3]>

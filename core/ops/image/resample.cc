@@ -16,12 +16,13 @@ constexpr int64_t kGrain = 1 << 14;
 
 // To the type of the elements.
 template <typename T, typename A>
-inline T Stored(A v) {
+inline T Stored(A v, bool rounds) {
   if constexpr (std::is_integral_v<T>) {
     using Limits = std::numeric_limits<T>;
     // Weights are rounded: what misses an integer by so little is meant to be one.
     constexpr double kMiss = 1e-4;
-    const double r = std::trunc(static_cast<double>(v) + std::copysign(kMiss, v));
+    const double wide = static_cast<double>(v);
+    const double r = rounds ? std::round(wide) : std::trunc(wide + std::copysign(kMiss, wide));
     // The largest 64-bit integers are no doubles: what reaches them is cut off.
     if (!(r > static_cast<double>(Limits::min()))) return Limits::min();
     return r >= static_cast<double>(Limits::max()) ? Limits::max() : static_cast<T>(r);
@@ -36,8 +37,8 @@ void Convert(const T* from, A* to, int64_t n) {
 }
 
 template <typename A, typename T>
-void Store(const A* from, T* to, int64_t n) {
-  for (int64_t i = 0; i < n; ++i) to[i] = Stored<T>(from[i]);
+void Store(const A* from, T* to, int64_t n, bool rounds) {
+  for (int64_t i = 0; i < n; ++i) to[i] = Stored<T>(from[i], rounds);
 }
 
 template <int K, typename A>
@@ -132,8 +133,9 @@ void AxisTaps<A>::Combine(int64_t o, const Row& row, int64_t n, A* y) const {
 }
 
 template <typename A>
-Resampler<A>::Resampler(const Shape& in, const Shape& out, const std::vector<AxisMap>& maps)
-    : in_elements_(in.elements()), out_elements_(out.elements()) {
+Resampler<A>::Resampler(const Shape& in, const Shape& out, const std::vector<AxisMap>& maps,
+                        bool rounds)
+    : in_elements_(in.elements()), out_elements_(out.elements()), rounds_(rounds) {
   const int rank = in.rank();
   lines_ = maps.size() == 1 && maps[0].axis == rank - 1;
   planes_ = maps.size() == 2 && maps[0].axis == rank - 2 && maps[1].axis == rank - 1;
@@ -187,7 +189,7 @@ void Resampler<A>::RunLines(const T* x, T* y) const {
       for (int64_t i = begin; i < end; ++i) {
         Convert(x + i * taps.in, line.data(), taps.in);
         taps.Apply(line.data(), made.data());
-        Store(made.data(), y + i * taps.out, taps.out);
+        Store(made.data(), y + i * taps.out, taps.out, rounds_);
       }
     }
   });
@@ -227,7 +229,7 @@ void Resampler<A>::RunPlanes(const T* x, T* y) const {
         down.Combine(i % down.out, row, width, y + i * width);
       } else {
         down.Combine(i % down.out, row, width, made.data());
-        Store(made.data(), y + i * width, width);
+        Store(made.data(), y + i * width, width, rounds_);
       }
     }
   });
@@ -266,7 +268,7 @@ void Resampler<A>::Run(const T* x, T* y) const {
   if constexpr (kSame) {
     if (passes_.empty()) std::copy_n(x, out_elements_, y);
   } else {
-    Store(now, y, out_elements_);
+    Store(now, y, out_elements_, rounds_);
   }
 }
 

@@ -38,8 +38,9 @@ template <typename A>
 class Resampler {
  public:
   // The matrices lead from `in` to `out`.
-  Resampler(const Shape& in, const Shape& out, const std::vector<AxisMap>& maps);
-  // T is any number; integers are cut off, as onnx's reference casts, and clamped.
+  Resampler(const Shape& in, const Shape& out, const std::vector<AxisMap>& maps,
+            bool rounds = false);
+  // T is any number; integers are cut off, or rounded where asked, and clamped.
   template <typename T>
   void Run(const T* x, T* y) const;
 
@@ -56,6 +57,7 @@ class Resampler {
   void RunPlanes(const T* x, T* y) const;
 
   int64_t in_elements_, out_elements_;
+  bool rounds_;
   bool planes_ = false, lines_ = false;  // only the last two axes, or the last one
   int64_t outer_ = 1;                    // planes or lines
   std::vector<Pass> passes_;             // of planes: down, across

@@ -111,7 +111,9 @@ absl::StatusOr<Kernel> MakeInterpolation(const KernelRequest& request) {
   auto make = [node = KeepNode(request.node), in = request.in(0)](
                   absl::Span<const Tensor* const> inputs) -> absl::StatusOr<LinearPlan<A>> {
     ONWARD_ASSIGN_OR_RETURN(const ResizePlan plan, PlanResize(*node, in, InputsAt(inputs, 1)));
-    LinearPlan<A> made{plan.shape, Resampler<A>(in, plan.shape, plan.maps), {}};
+    // onnxruntime and onnx's reference round integers where pixels are smoothed.
+    const bool rounds = node->Int("antialias", 0) != 0;
+    LinearPlan<A> made{plan.shape, Resampler<A>(in, plan.shape, plan.maps, rounds), {}};
     for (const AxisMap& map : plan.maps) {
       if (!map.outside.empty()) made.outside.push_back({map.axis, map.outside});
     }

@@ -192,7 +192,8 @@ absl::StatusOr<AxisMap> MapOf(const Node& node, Coordinates mode, const AxisSize
 
 bool IsIdentity(Coordinates mode, const AxisSize& a) {
   const bool whole = mode != Coordinates::kCrop || (a.roi_begin == 0 && a.roi_end == 1);
-  return a.in == a.out && a.scale == 1 && whole && mode != Coordinates::kTfHalfPixelForNn;
+  // Those of tf_half_pixel_for_nn, too, which would else mix channels.
+  return a.in == a.out && a.scale == 1 && whole;
 }
 
 bool Given(const Tensor* t) { return t != nullptr && t->elements() > 0; }

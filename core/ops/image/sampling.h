@@ -75,13 +75,15 @@ struct LineSampler {
   void Sample(A x, LineTaps<A>* taps) const {
     A sign = 1;
     if (mode == Interpolation::kNearest) x = std::nearbyint(x);
-    if (x < low || x > low + range) {
-      if (padding == Padding::kBorder) {
-        x = std::clamp(x, A(0), static_cast<A>(size - 1));
-        sign = 0;
-      } else if (padding == Padding::kReflection) {
+    // The taps of cubic are led back one by one, as PyTorch and onnxruntime have it.
+    if (mode != Interpolation::kCubic && padding != Padding::kZeros) {
+      if (padding == Padding::kReflection && (x < low || x > low + range)) {
         x = Reflected(x, low, range, &sign);
       }
+      const A last = static_cast<A>(size - 1);
+      // Also on the outermost pixels the result stands still, as in PyTorch.
+      if (x <= 0 || x >= last) sign = 0;
+      if (x < 0 || x > last) x = std::clamp(x, A(0), last);
     }
     const int n = TapsOf(mode);
     // What is no number shows in every result; what is beyond any picture in none.

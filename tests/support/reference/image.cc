@@ -57,7 +57,7 @@ Number Coordinate(const std::string& mode, const Side& s, Number x) {
   const Number length = s.factor * s.in;
   if (mode == "align_corners") return length == 1 ? 0 : x * (s.in - 1) / (length - 1);
   if (mode == "asymmetric") return x / s.factor;
-  if (mode == "tf_half_pixel_for_nn") return (x + 0.5L) / s.factor;
+  if (mode == "tf_half_pixel_for_nn") return s.factor == 1 ? x : (x + 0.5L) / s.factor;
   if (mode == "pytorch_half_pixel" && length == 1) return -0.5L;
   if (mode == "half_pixel_symmetric") {
     return s.in / 2 * (1 - s.out / length) + (x + 0.5L) / s.factor - 0.5L;
@@ -128,7 +128,7 @@ Arrays Resize(const Call& c) {
   }
   if (IsInteger(now.dtype)) {
     for (Number& v : now.values) {
-      v = std::trunc(v + std::copysign(1e-4L, v));
+      v = c.node.Int("antialias", 0) != 0 ? std::round(v) : std::trunc(v + std::copysign(1e-4L, v));
       if (now.dtype == DType::kUint8 || now.dtype == DType::kUint16 ||
           now.dtype == DType::kUint32 || now.dtype == DType::kUint64) {
         v = std::max<Number>(v, 0);

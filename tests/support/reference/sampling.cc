@@ -43,7 +43,8 @@ Number Weight(const std::string& mode, Number d) {
 // Pixels and their weights along an axis.
 std::vector<std::pair<int64_t, Number>> Read(const Line& line, Number x) {
   if (line.mode == "nearest") x = std::nearbyint(x);
-  if (x < line.low || x > line.high) {
+  // Cubic leads each pixel back by itself.
+  if (line.mode != "cubic" && (x < line.low || x > line.high)) {
     if (line.padding == "border") {
       x = std::clamp<Number>(x, 0, static_cast<Number>(line.size - 1));
     }

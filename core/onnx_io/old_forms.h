@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the converter of onnx leaves out when it raises a graph to newer operator forms.
+#ifndef ONWARD_CORE_ONNX_IO_OLD_FORMS_H_
+#define ONWARD_CORE_ONNX_IO_OLD_FORMS_H_
+
+#include "absl/status/statusor.h"
+#include "core/graph/graph.h"
+
+namespace onward {
+
+// Before: logarithms of sums of integers, which end at opset 27 and which the converter
+// refuses, are taken of doubles. `typed` is the same graph with the types of its values.
+void WidenLogSums(const Graph& typed, Graph* graph);
+
+// After, for graphs of opset 10 and below: how Upsample and Resize count pixels, and bounds of
+// Clip and values of Pad in the type of what they go with. `typed` is the graph before.
+absl::StatusOr<Graph> WithFormsOfOpset10(Graph raised, const Graph& typed);
+
+}  // namespace onward
+
+#endif  // ONWARD_CORE_ONNX_IO_OLD_FORMS_H_
