@@ -112,12 +112,13 @@ absl::StatusOr<Kernel> MakeSpaceToDepth(const KernelRequest& request) {
   return Permuted(request, cut, {0, 1, 3, 5, 2, 4});
 }
 
-// Where an axis of `size` begins to be read: Python's rules. None unless `count` elements by
-// `step` from there on are inside.
+// Where an axis of `size` begins to be read (core/ops/movement/slice.cc). None unless `count`
+// elements by `step` from there on are inside.
 std::optional<int64_t> BeginOf(int64_t size, int64_t start, int64_t step, int64_t count) {
-  if (start < 0) start += size;
-  start = std::clamp<int64_t>(start, step > 0 ? 0 : -1, step > 0 ? size : size - 1);
   if (count == 0) return 0;
+  if (size == 0) return std::nullopt;
+  if (start < 0) start += size;
+  start = std::clamp<int64_t>(start, 0, step > 0 ? size : size - 1);
   const int64_t last = start + (count - 1) * step;
   if (start < 0 || start >= size || last < 0 || last >= size) return std::nullopt;
   return start;
