@@ -44,7 +44,7 @@ FlagRows TrainRows() {
       {"train", "metric", eval + " --best @b.onnx", "--metric accuracy", "b.onnx", "accuracy 1"},
       {"train", "best", eval, "--best @b.onnx", "FOLDER", "b.onnx"},
       {"train", "patience", eval + " --epochs 9 --lr 0", "--patience 1", "OUT", "\"steps\":8,"},
-      {"train", "time-limit", all + " --epochs 9", "--time-limit 0.0001s", "OUT", "\"steps\":1,"},
+      {"train", "time-limit", all + " --epochs 9", "--time-limit 0.000001s", "OUT", "\"steps\":1,"},
       {"train", "on-nan", "@m.onnx --data npy:@nan.npy,@b.npy --batch 1 -o @o.onnx",
        "--on-nan skip", "EXIT", "0"},
       {"train", "report", all, "--report @r.html", "r.html", "<svg"},
