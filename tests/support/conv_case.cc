@@ -59,13 +59,19 @@ Tensor Nans(const Shape& shape) {
   return t;
 }
 
+// `over`: outputs are written over the inputs that the kernel allows.
 template <typename Inputs>
 std::vector<Tensor> RunOnce(const Kernel& kernel, const Inputs& inputs,
-                            const std::vector<Shape>& outputs, bool blocked) {
+                            const std::vector<Shape>& outputs, bool blocked, bool over = false) {
   std::vector<const Tensor*> in;
   for (const auto& i : inputs) in.push_back(i.data.defined() ? &i.data : nullptr);
   std::vector<Tensor> results;
   for (const Shape& s : outputs) results.push_back(Nans(blocked ? PaddedShape(s) : s));
+  for (const auto& [output, input] : kernel.in_place) {
+    if (!over || in[input] == nullptr) continue;
+    results[output] = in[input]->Clone();
+    in[input] = &results[output];
+  }
   std::vector<Tensor*> out;
   for (Tensor& t : results) out.push_back(&t);
   Tensor workspace = Nans({static_cast<int64_t>(kernel.workspace_bytes / sizeof(float))});
@@ -211,8 +217,12 @@ std::vector<Tensor> ConvKernelTest::Run(const KernelFactory& factory,
   std::vector<Tensor> first;
   if (!kernel.ok()) return first;
   first = RunOnce(*kernel, inputs, outputs, blocked);
-  const std::vector<Tensor> second = RunOnce(*kernel, inputs, outputs, blocked);
-  for (size_t i = 0; i < first.size(); ++i) EXPECT_TRUE(Identical(first[i], second[i])) << i;
+  for (const bool over : {false, true}) {
+    const std::vector<Tensor> again = RunOnce(*kernel, inputs, outputs, blocked, over);
+    for (size_t i = 0; i < first.size(); ++i) {
+      EXPECT_TRUE(Identical(first[i], again[i])) << i << (over ? " written over an input" : "");
+    }
+  }
   return first;
 }
 

@@ -59,8 +59,9 @@ class ConvKernelTest : public testing::TestWithParam<ConvCase> {
   std::vector<double> ExpectedWeightGrad() const;
   std::vector<double> ExpectedBiasGrad() const;
 
-  // Runs a kernel over a workspace full of NaN, twice; its outputs, which must
-  // have the same bits both times. `blocked`: they get whole blocks of channels.
+  // Runs a kernel over a workspace full of NaN, three times, the last one over inputs that it
+  // may write over; its outputs, which must have the same bits every time. `blocked`: they get
+  // whole blocks of channels.
   std::vector<Tensor> Run(const KernelFactory& factory, const std::vector<Input>& inputs,
                           const std::vector<Shape>& outputs, bool blocked, int constant = -1);
   // Runs a kernel whose one output is an activation, and compares that.

@@ -21,6 +21,10 @@ using direct::Prepared;
 using direct::WeightGradArguments;
 
 constexpr int64_t kFewestPixels = 4;
+// What windows may cover: they are copied with their padding.
+constexpr int64_t kMaxTaps = 64, kMaxExtent = 64, kMaxStride = 2;
+// Pixels of a row that keep the registers of a CPU with AVX-512 busy.
+constexpr int64_t kFewestInRow = 6;
 
 bool IsPointwise(const ConvGeometry& g) {
   const Window& w = g.window;
@@ -41,6 +45,23 @@ bool IsDepthwise(const ConvGeometry& g) {
     }
   }
   return true;
+}
+
+// Several taps, all within reach.
+bool IsWindowed(const ConvGeometry& g) {
+  const Window& w = g.window;
+  if (g.groups != 1 || w.rank() > 2 || w.kernel_elements() > kMaxTaps) return false;
+  for (int i = 0; i < w.rank(); ++i) {
+    if (w.strides[i] > kMaxStride || w.extent(i) > kMaxExtent) return false;
+  }
+  return !IsPointwise(g);
+}
+
+Prepared<ConvArguments> Prepare(const ConvGeometry& g, const direct::Bounds& bounds,
+                                const float* constant, const CpuFeatures& cpu) {
+  if (IsDepthwise(g)) return direct::DepthwiseConv(g, bounds, constant);
+  if (IsPointwise(g)) return direct::PointwiseConv(g, bounds, constant, cpu);
+  return direct::WindowedConv(g, bounds, constant, cpu);
 }
 
 absl::Status NotServed(const KernelRequest& r) {
@@ -82,14 +103,17 @@ absl::StatusOr<Kernel> IfPays(const KernelRequest& r, ConvPass pass, int x, int 
 
 }  // namespace
 
-bool DirectServes(const ConvGeometry& g) { return IsPointwise(g) || IsDepthwise(g); }
+bool DirectServes(const ConvGeometry& g, ConvPass pass) {
+  return IsPointwise(g) || IsDepthwise(g) || (pass == ConvPass::kForward && IsWindowed(g));
+}
 
 bool DirectPays(const ConvGeometry& g, ConvPass pass, bool constant_weights,
                 const CpuFeatures& cpu) {
-  if (!DirectServes(g)) return false;
+  if (!DirectServes(g, pass)) return false;
   // Fewer channels are left plain by what surrounds them.
   if (std::min(g.in_channels, g.out_channels) < kLane) return false;
   if (IsDepthwise(g)) return true;
+  if (IsWindowed(g)) return cpu.avx512f && g.window.out.back() >= kFewestInRow;
   // By the table of benchmarks/conv_choice, 1x1 kernels are level with oneDNN's and
   // the reorders of its weights, and ahead in a whole step, where those weights are
   // not in a cache; but behind for tiny images, which leave registers unused, and
@@ -108,9 +132,7 @@ absl::StatusOr<Kernel> AnyDirectConv(const KernelRequest& r, const CpuFeatures& 
   direct::Bounds bounds;
   if (const auto activation = ReadActivation(r.node)) bounds = {activation->low, activation->high};
   const float* constant = Constant(r.inputs[1]);
-  Kernel kernel = KernelOf(IsDepthwise(g) ? direct::DepthwiseConv(g, bounds, constant)
-                                          : direct::PointwiseConv(g, bounds, constant, cpu),
-                           r.HasInput(2), residual);
+  Kernel kernel = KernelOf(Prepare(g, bounds, constant, cpu), r.HasInput(2), residual);
   const Layout y = Blocked(g.y());
   kernel.input_layouts = {Blocked(g.x()), nullptr, nullptr, residual ? y : nullptr};
   // Depthwise kernels may compute a pixel twice.
@@ -123,7 +145,7 @@ absl::StatusOr<Kernel> AnyDirectConvInputGrad(const KernelRequest& r, const CpuF
   ONWARD_RETURN_IF_ERROR(CheckFloatConv(r));
   ONWARD_ASSIGN_OR_RETURN(const ConvGeometry g, CheckedConvGrad(r, 2, 1));
   ONWARD_RETURN_IF_ERROR(CheckOutputShape(r, 0, g.x()));
-  if (!DirectServes(g)) return NotServed(r);
+  if (!DirectServes(g, ConvPass::kInputGrad)) return NotServed(r);
   const float* constant = Constant(r.inputs[1]);
   Kernel kernel = KernelOf(IsDepthwise(g) ? direct::DepthwiseInputGrad(g, constant)
                                           : direct::PointwiseInputGrad(g, constant, cpu),
@@ -139,7 +161,7 @@ absl::StatusOr<Kernel> AnyDirectConvWeightGrad(const KernelRequest& r) {
   ONWARD_ASSIGN_OR_RETURN(const ConvGeometry g, CheckedConvGrad(r, 1, 2));
   ONWARD_RETURN_IF_ERROR(CheckOutputShape(r, 0, g.w()));
   ONWARD_RETURN_IF_ERROR(CheckOutputShape(r, 1, Shape{g.out_channels}));
-  if (!DirectServes(g) || !r.HasOutput(0)) return NotServed(r);
+  if (!DirectServes(g, ConvPass::kWeightGrad) || !r.HasOutput(0)) return NotServed(r);
   Prepared<WeightGradArguments> prepared =
       IsDepthwise(g) ? direct::DepthwiseWeightGrad(g) : direct::PointwiseWeightGrad(g);
   Kernel kernel;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Direct convolutions of floats on activations in blocks of 8 channels, for the
-// shapes that make up a MobileNet: 1x1, and depthwise 3x3 and 5x5. Weights and
+// Direct convolutions of floats on activations in blocks of 8 channels: 1x1, depthwise 3x3 and
+// 5x5, and the forward pass of small windows at strides up to 2. Weights and
 // their gradients are plain, so nothing is reordered around these kernels; what
 // they rearrange is part of their work (constant weights once, at compile time).
 //
@@ -21,8 +21,8 @@
 
 namespace onward {
 
-// Whether the kernels below can compute this convolution.
-bool DirectServes(const ConvGeometry& geometry);
+// Whether the kernels below can compute this pass of a convolution.
+bool DirectServes(const ConvGeometry& geometry, ConvPass pass = ConvPass::kForward);
 // Whether they are also at least as fast as oneDNN's with the reorders of its
 // weights: a fixed rule, from measurements on two cores (benchmarks/conv_choice).
 bool DirectPays(const ConvGeometry& geometry, ConvPass pass, bool constant_weights,
@@ -59,7 +59,7 @@ struct ConvArguments {
   const float* x;
   const float* w;         // not read where it was constant
   const float* bias;      // may be null
-  const float* residual;  // may be null; stored like y; of 1x1 convolutions, may be y
+  const float* residual;  // may be null; stored like y, and may be y unless depthwise
   float* y;
   void* workspace;
 };
@@ -83,6 +83,9 @@ Prepared<ConvArguments> PointwiseConv(const ConvGeometry& g, const Bounds& bound
 Prepared<ConvArguments> PointwiseInputGrad(const ConvGeometry& g, const float* constant,
                                            const CpuFeatures& cpu);
 Prepared<WeightGradArguments> PointwiseWeightGrad(const ConvGeometry& g);
+
+Prepared<ConvArguments> WindowedConv(const ConvGeometry& g, const Bounds& bounds,
+                                     const float* constant, const CpuFeatures& cpu);
 
 Prepared<ConvArguments> DepthwiseConv(const ConvGeometry& g, const Bounds& bounds,
                                       const float* constant);

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "core/base/division.h"
+#include "core/device/plan/window.h"
 #include "core/ops/cpu/vec.h"
 
 namespace onward::direct {
@@ -19,6 +20,25 @@ inline constexpr int64_t kSmallWork = 1 << 18;
 inline int LanesOf(int64_t channels, int64_t b) {
   return static_cast<int>(std::min<int64_t>(kLane, channels - b * kLane));
 }
+
+// An axis of a window.
+struct ConvAxis {
+  int64_t in = 1, out = 1, kernel = 1, stride = 1, dilation = 1, pad = 0;
+
+  ConvAxis() = default;
+  ConvAxis(const Window& w, int i)
+      : in(w.in[i]),
+        out(w.out[i]),
+        kernel(w.kernel[i]),
+        stride(w.strides[i]),
+        dilation(w.dilations[i]),
+        pad(w.pads_begin[i]) {}
+
+  // The padded input, as far as windows reach.
+  int64_t padded() const { return Reached(out); }
+  int64_t Reached(int64_t windows) const { return (windows - 1) * stride + extent(); }
+  int64_t extent() const { return (kernel - 1) * dilation + 1; }
+};
 
 // The pixels of a batch, in chunks of about `kPixels`: either some whole images,
 // or a piece of one.

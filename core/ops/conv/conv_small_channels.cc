@@ -17,6 +17,7 @@
 #include "core/base/parallel.h"
 #include "core/base/status.h"
 #include "core/ops/conv/conv.h"
+#include "core/ops/conv/conv_direct_work.h"
 #include "core/ops/cpu/adapt.h"
 #include "core/ops/cpu/onednn.h"
 #include "core/ops/cpu/vec.h"
@@ -24,18 +25,14 @@
 namespace onward {
 namespace {
 
+using direct::ConvAxis;
+using direct::kLane;
+
 // With more weights per output channel than this oneDNN is ahead (benchmarks/conv_choice).
 constexpr int64_t kMaxTaps = 32;
 constexpr int64_t kMaxChannels = 4;
 constexpr int64_t kMaxKernelWidth = 7;
 constexpr int64_t kMaxPadding = 4096;  // the padded copy stays small
-constexpr int kLane = kLanes<float>;
-
-struct Axis {
-  int64_t in = 1, out = 1, kernel = 1, stride = 1, dilation = 1, pad = 0;
-  // The padded input, as far as windows reach.
-  int64_t padded() const { return (out - 1) * stride + (kernel - 1) * dilation + 1; }
-};
 
 class SmallWeightGrad {
  public:
@@ -46,11 +43,8 @@ class SmallWeightGrad {
         blocks_((g.out_channels + kLane - 1) / kLane),
         parts_(std::min<int64_t>(Threads(), g.batch)) {
     const Window& w = g.window;
-    const auto axis = [&](int i) {
-      return Axis{w.in[i], w.out[i], w.kernel[i], w.strides[i], w.dilations[i], w.pads_begin[i]};
-    };
-    w_ = axis(w.rank() - 1);
-    if (w.rank() == 2) h_ = axis(0);
+    w_ = ConvAxis(w, w.rank() - 1);
+    if (w.rank() == 2) h_ = ConvAxis(w, 0);
     image_size_ = channels_ * h_.padded() * w_.padded();
     sum_size_ = (channels_ * h_.kernel * w_.kernel + 1) * blocks_ * kLane;
     WorkspacePlan plan;
@@ -172,7 +166,7 @@ class SmallWeightGrad {
   }
 
   int64_t batch_, channels_, out_channels_, blocks_, parts_;
-  Axis h_, w_;
+  ConvAxis h_, w_;
   int64_t image_size_ = 0, sum_size_ = 0;
   size_t image_at_ = 0, sums_at_ = 0, part_bytes_ = 0;
 };
