@@ -8,6 +8,7 @@
 
 #include "core/cuda/copy.h"
 #include "core/cuda/movement/movement.h"
+#include "core/device/plan/slice.h"
 
 namespace onward::cuda {
 namespace {
@@ -112,18 +113,6 @@ absl::StatusOr<Kernel> MakeSpaceToDepth(const KernelRequest& request) {
   return Permuted(request, cut, {0, 1, 3, 5, 2, 4});
 }
 
-// Where an axis of `size` begins to be read (core/ops/movement/slice.cc). None unless `count`
-// elements by `step` from there on are inside.
-std::optional<int64_t> BeginOf(int64_t size, int64_t start, int64_t step, int64_t count) {
-  if (count == 0) return 0;
-  if (size == 0) return std::nullopt;
-  if (start < 0) start += size;
-  start = std::clamp<int64_t>(start, 0, step > 0 ? size : size - 1);
-  const int64_t last = start + (count - 1) * step;
-  if (start < 0 || start >= size || last < 0 || last >= size) return std::nullopt;
-  return start;
-}
-
 absl::StatusOr<Kernel> MakeSlice(const KernelRequest& request) {
   if (!IsWhole(request, 3) || request.in(0).rank() != request.out(0).rank()) {
     return Declined(request);
@@ -146,12 +135,10 @@ absl::StatusOr<Kernel> MakeSlice(const KernelRequest& request) {
     const absl::StatusOr<int> axis = NormalizeAxis((*axes)[i], in.rank());
     if (!axis.ok() || seen[*axis] || (*steps)[i] == 0) return Declined(request);
     seen[*axis] = true;
-    // Any step beyond the axis selects one element, as does this one.
-    const int64_t step = std::clamp((*steps)[i], -in[*axis] - 1, in[*axis] + 1);
-    const auto begin = BeginOf(in[*axis], (*starts)[i], step, out[*axis]);
-    if (!begin.has_value()) return Declined(request);
-    offset += *begin * strides[*axis];
-    strides[*axis] *= step;
+    const AxisRange range = ClampRange(in[*axis], (*starts)[i], (*ends)[i], (*steps)[i]);
+    if (range.count != out[*axis]) return Declined(request);
+    offset += range.start * strides[*axis];
+    strides[*axis] *= range.step;
   }
   for (int d = 0; d < in.rank(); ++d) {
     if (!seen[d] && in[d] != out[d]) return Declined(request);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Slice, Expand and Tile: each reads its input with other strides.
-#include <algorithm>
-#include <limits>
+#include "core/device/plan/slice.h"
+
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -44,27 +44,6 @@ absl::StatusOr<Kernel> CopyKernel(const KernelRequest& request, std::vector<int>
 absl::Status CheckSize(const Node& node, const Shape& shape) {
   const absl::StatusOr<int64_t> elements = CheckedElements(shape.dims());
   return elements.ok() ? absl::OkStatus() : AtNode(node, elements.status());
-}
-
-// One axis of a Slice: `count` elements from `start` on.
-struct AxisRange {
-  int64_t start = 0, count = 0, step = 1;
-};
-
-// Negative positions count from the end, then all are clamped: going forward to [0, size];
-// going backward the start to [0, size - 1] (where Python stops at -1), the end to
-// [-1, size - 1].
-AxisRange ClampRange(int64_t size, int64_t start, int64_t end, int64_t step) {
-  // Any step beyond the axis selects one element, as does this one.
-  step = std::clamp(step, -size - 1, size + 1);
-  const int64_t low = step > 0 ? 0 : -1;
-  const int64_t high = step > 0 ? size : size - 1;
-  if (size == 0) return {0, 0, 1};
-  start = std::clamp<int64_t>(start < 0 ? start + size : start, 0, high);
-  end = std::clamp(end < 0 ? end + size : end, low, high);
-  const int64_t count =
-      step > 0 ? (end - start + step - 1) / step : (start - end - step - 1) / -step;
-  return {start, std::max<int64_t>(count, 0), step};
 }
 
 absl::StatusOr<CopyPlan> PlanSlice(const Node& node, DType dtype, const Shape& in,
