@@ -7,7 +7,6 @@
 #include <cstring>
 #include <type_traits>
 
-#include "core/base/cpu_features.h"
 #include "core/base/parallel.h"
 #include "core/ops/cpu/with_rows.h"
 
@@ -156,10 +155,9 @@ template <typename T>
 void MultiplyBlock(const Block<T>& block, const PackedMatrix<T>& b, int64_t from, bool accumulate,
                    const T* bias, T* c, int64_t c_stride) {
   constexpr int kWidth = PackedMatrix<T>::kWidth, kHalf = kWidth / 2;
-  static const bool wide = std::is_same_v<T, float> && ThisCpu().avx512f;
   const int64_t tiles = block.tiles();
   for (int64_t column = 0, next = 0; column < b.n; column = next) {
-    const bool pair = wide && b.n - column >= 2 * kWidth;
+    const bool pair = std::is_same_v<T, float> && b.wide && b.n - column >= 2 * kWidth;
     next = column + (pair ? 2 : 1) * kWidth;
     const T* panel = b.panels + column * b.k + from * kWidth;
     const int count = static_cast<int>(std::min<int64_t>(kWidth, b.n - column));
@@ -241,7 +239,7 @@ int64_t PackWholePanel(const double*, int64_t, int64_t, double*) { return 0; }
 }  // namespace
 
 template <typename T>
-PackedMatrix<T> Pack(GemmOperand<T> b, int64_t k, int64_t n, T* to) {
+PackedMatrix<T> Pack(GemmOperand<T> b, int64_t k, int64_t n, T* to, const CpuFeatures& cpu) {
   constexpr int kWidth = PackedMatrix<T>::kWidth;
   constexpr int64_t kPackGrain = 1 << 14;  // elements
   const int64_t panel_size = std::max<int64_t>(k * kWidth, 1);
@@ -266,7 +264,7 @@ PackedMatrix<T> Pack(GemmOperand<T> b, int64_t k, int64_t n, T* to) {
                   }
                 }
               });
-  return {to, k, n};
+  return {to, k, n, cpu.avx512f};
 }
 
 template <typename T>
@@ -289,8 +287,9 @@ void LargeProduct(GemmOperand<T> a, int64_t m, absl::Span<const ProductPart<T>> 
   });
 }
 
-template PackedMatrix<float> Pack(GemmOperand<float>, int64_t, int64_t, float*);
-template PackedMatrix<double> Pack(GemmOperand<double>, int64_t, int64_t, double*);
+template PackedMatrix<float> Pack(GemmOperand<float>, int64_t, int64_t, float*, const CpuFeatures&);
+template PackedMatrix<double> Pack(GemmOperand<double>, int64_t, int64_t, double*,
+                                   const CpuFeatures&);
 template void AddProduct(const float*, int64_t, int64_t, const PackedMatrix<float>&, const float*,
                          float*, int64_t);
 template void AddProduct(const double*, int64_t, int64_t, const PackedMatrix<double>&,

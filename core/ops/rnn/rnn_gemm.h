@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "absl/types/span.h"
+#include "core/base/cpu_features.h"
 #include "core/ops/cpu/vec.h"
 
 namespace onward {
@@ -27,15 +28,17 @@ struct PackedMatrix {
   static constexpr int kWidth = 2 * kLanes<T>;
   const T* panels;
   int64_t k, n;
+  bool wide = ThisCpu().avx512f;  // multiplied in AVX-512, which gives the same bits
 
   static int64_t PanelCount(int64_t n) { return (n + kWidth - 1) / kWidth; }
   static int64_t Elements(int64_t k, int64_t n) { return PanelCount(n) * kWidth * k; }
 };
 
 // Packs b [k, n] into `to`, which has room for PackedMatrix::Elements(k, n). On
-// all threads.
+// all threads. What `cpu` has changes the speed of products, not the results.
 template <typename T>
-PackedMatrix<T> Pack(GemmOperand<T> b, int64_t k, int64_t n, T* to);
+PackedMatrix<T> Pack(GemmOperand<T> b, int64_t k, int64_t n, T* to,
+                     const CpuFeatures& cpu = ThisCpu());
 
 // c [m, n] += a [m, k] * b + bias (null: none), on the calling thread.
 template <typename T>
