@@ -15,8 +15,7 @@ extern "C" void __asan_init() __attribute__((weak));
 
 // What sanitizers multiply: memory by what they keep around and after each block, time by their
 // checks.
-const bool kSanitized = __asan_init != nullptr;
-const unsigned kMemory = kSanitized ? 4 : 1, kTime = kSanitized ? 12 : 1;
+const unsigned kMemory = Sanitized() ? 4 : 1, kTime = Sanitized() ? 12 : 1;
 constexpr size_t kMoreBytes = size_t{2} << 30;
 constexpr int kFatal[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGALRM};
 
@@ -52,6 +51,8 @@ size_t MappedBytes() {
 }
 
 }  // namespace
+
+bool Sanitized() { return __asan_init != nullptr; }
 
 Guard::Guard(unsigned seconds) : seconds_(kTime * seconds), peak_(PeakBytes()) {
   static char stack[1 << 16];

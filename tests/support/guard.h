@@ -10,6 +10,9 @@
 
 namespace onward {
 
+// Whether the library is built with sanitizers, which make everything several times dearer.
+bool Sanitized();
+
 // While it lives, the process may map two more GiB and spend so many seconds on
 // each thing it tries; past that it dies of SIGALRM. A fatal signal first names
 // what was being tried. One at a time. Under sanitizers bounds are as much wider as these are
