@@ -5,7 +5,6 @@
 #include <iostream>
 #include <optional>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "cli/commands.h"
@@ -41,18 +40,7 @@ absl::Status KeepTable(const Model& trained, Model* out) {
 
 absl::StatusOr<Model> Like(const Args& args, const Model& model, const Environment& environment) {
   ONWARD_ASSIGN_OR_RETURN(Model original, ReadModel(args.String("like")));
-  auto exported = ExportLike(model, original, environment);
-  if (!exported.ok()) {
-    if (!absl::StrContains(exported.status().message(), "its new value is")) {
-      return exported.status();
-    }
-    return absl::Status(
-        exported.status().code(),
-        absl::StrCat(exported.status().message(),
-                     "; --like puts weights into a file with the same ones: a model "
-                     "that was changed (--head) is exported without it"));
-  }
-  Model out = *std::move(exported);
+  ONWARD_ASSIGN_OR_RETURN(Model out, ExportLike(model, original, environment));
   ONWARD_RETURN_IF_ERROR(KeepTable(model, &out));
   Model as_inference = out;
   ONWARD_ASSIGN_OR_RETURN(const ModeChange change, ToInferenceMode(&as_inference));

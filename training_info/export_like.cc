@@ -30,6 +30,18 @@ absl::Status SetConstants(const Variables& variables, onnx::GraphProto* graph, W
   return absl::OkStatus();
 }
 
+// Wherever the original holds them.
+absl::Status SetAll(const Variables& variables, onnx::GraphProto* graph, Weights* held,
+                    std::set<std::string>* done) {
+  absl::Status set = SetInitializers(variables, graph, held, done);
+  set.Update(SetConstants(variables, graph, held, done));
+  if (set.ok()) return set;
+  return absl::Status(set.code(),
+                      absl::StrCat(set.message(),
+                                   "; weights are put into a file with the same ones: a model that "
+                                   "was changed (--head) is exported without it"));
+}
+
 // Initializers of the original that the trained model computes from its weights: transposed
 // copies, padded biases.
 absl::StatusOr<Variables> ComputedWeights(const Graph& trained, const std::set<std::string>& places,
@@ -125,8 +137,7 @@ absl::StatusOr<Model> ExportLike(const Model& trained, const Model& original,
   std::set<std::string> done;
   onnx::GraphProto* proto = out.proto().mutable_graph();
   Weights* held = &out.weights();
-  ONWARD_RETURN_IF_ERROR(SetInitializers(all, proto, held, &done));
-  ONWARD_RETURN_IF_ERROR(SetConstants(all, proto, held, &done));
+  ONWARD_RETURN_IF_ERROR(SetAll(all, proto, held, &done));
   for (const auto& [name, tensor] : weights) {
     const std::string source = graph.ValueMetadata(name, kCopyOfKey);
     if (done.contains(name) || source.empty() || !GiveOwnTensor(graph, name, source, proto))
