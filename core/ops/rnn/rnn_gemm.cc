@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include "core/base/parallel.h"
+#include "core/ops/cpu/vec.h"
 #include "core/ops/cpu/with_rows.h"
 
 namespace onward {
@@ -236,10 +237,8 @@ int64_t PackWholePanel(const float* from, int64_t stride, int64_t depth, float* 
 }
 int64_t PackWholePanel(const double*, int64_t, int64_t, double*) { return 0; }
 
-}  // namespace
-
 template <typename T>
-PackedMatrix<T> Pack(GemmOperand<T> b, int64_t k, int64_t n, T* to, const CpuFeatures& cpu) {
+PackedMatrix<T> PackPanels(GemmOperand<T> b, int64_t k, int64_t n, T* to, const CpuFeatures& cpu) {
   constexpr int kWidth = PackedMatrix<T>::kWidth;
   constexpr int64_t kPackGrain = 1 << 14;  // elements
   const int64_t panel_size = std::max<int64_t>(k * kWidth, 1);
@@ -268,14 +267,7 @@ PackedMatrix<T> Pack(GemmOperand<T> b, int64_t k, int64_t n, T* to, const CpuFea
 }
 
 template <typename T>
-void AddProduct(const T* a, int64_t a_stride, int64_t m, const PackedMatrix<T>& b, const T* bias,
-                T* c, int64_t c_stride) {
-  const ProductPart<T> part = {b, c, c_stride};
-  ProductRows<T>({a, a_stride}, 0, m, absl::MakeConstSpan(&part, 1), true, bias);
-}
-
-template <typename T>
-void LargeProduct(GemmOperand<T> a, int64_t m, absl::Span<const ProductPart<T>> parts,
+void OnAllThreads(GemmOperand<T> a, int64_t m, absl::Span<const ProductPart<T>> parts,
                   bool accumulate) {
   if (parts.empty()) return;
   int64_t row_work = 1;
@@ -287,14 +279,44 @@ void LargeProduct(GemmOperand<T> a, int64_t m, absl::Span<const ProductPart<T>> 
   });
 }
 
-template PackedMatrix<float> Pack(GemmOperand<float>, int64_t, int64_t, float*, const CpuFeatures&);
+}  // namespace
+
+template <>
+PackedMatrix<float> Pack(GemmOperand<float> b, int64_t k, int64_t n, float* to,
+                         const CpuFeatures& cpu) {
+  return PackPanels(b, k, n, to, cpu);
+}
+
+template <typename T>
+PackedMatrix<T> Pack(GemmOperand<T> b, int64_t k, int64_t n, T* to, const CpuFeatures& cpu) {
+  return PackPanels(b, k, n, to, cpu);
+}
+
+template <typename T>
+void AddProduct(const T* a, int64_t a_stride, int64_t m, const PackedMatrix<T>& b, const T* bias,
+                T* c, int64_t c_stride) {
+  const ProductPart<T> part = {b, c, c_stride};
+  ProductRows<T>({a, a_stride}, 0, m, absl::MakeConstSpan(&part, 1), true, bias);
+}
+
+template <>
+void LargeProduct(GemmOperand<float> a, int64_t m, absl::Span<const ProductPart<float>> parts,
+                  bool accumulate) {
+  OnAllThreads(a, m, parts, accumulate);
+}
+
+template <typename T>
+void LargeProduct(GemmOperand<T> a, int64_t m, absl::Span<const ProductPart<T>> parts,
+                  bool accumulate) {
+  OnAllThreads(a, m, parts, accumulate);
+}
+
 template PackedMatrix<double> Pack(GemmOperand<double>, int64_t, int64_t, double*,
                                    const CpuFeatures&);
 template void AddProduct(const float*, int64_t, int64_t, const PackedMatrix<float>&, const float*,
                          float*, int64_t);
 template void AddProduct(const double*, int64_t, int64_t, const PackedMatrix<double>&,
                          const double*, double*, int64_t);
-template void LargeProduct(GemmOperand<float>, int64_t, absl::Span<const ProductPart<float>>, bool);
 template void LargeProduct(GemmOperand<double>, int64_t, absl::Span<const ProductPart<double>>,
                            bool);
 

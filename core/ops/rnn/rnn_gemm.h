@@ -9,7 +9,6 @@
 
 #include "absl/types/span.h"
 #include "core/base/cpu_features.h"
-#include "core/ops/cpu/vec.h"
 
 namespace onward {
 
@@ -21,11 +20,11 @@ struct GemmOperand {
   bool transposed = false;
 };
 
-// A matrix [k, n] in panels of two vectors' width, each panel row by row, the
+// A matrix [k, n] in panels of two vectors' (32 bytes) width, each panel row by row, the
 // last one filled up with zeros.
 template <typename T>
 struct PackedMatrix {
-  static constexpr int kWidth = 2 * kLanes<T>;
+  static constexpr int kWidth = 2 * 32 / sizeof(T);
   const T* panels;
   int64_t k, n;
   bool wide = ThisCpu().avx512f;  // multiplied in AVX-512, which gives the same bits
@@ -58,6 +57,15 @@ struct ProductPart {
 template <typename T>
 void LargeProduct(GemmOperand<T> a, int64_t m, absl::Span<const ProductPart<T>> parts,
                   bool accumulate = false);
+
+// Specialised by hand: instantiations of templates stay inside the kernels (cmake/Kernels.cmake),
+// and tests call these.
+template <>
+PackedMatrix<float> Pack(GemmOperand<float> b, int64_t k, int64_t n, float* to,
+                         const CpuFeatures& cpu);
+template <>
+void LargeProduct(GemmOperand<float> a, int64_t m, absl::Span<const ProductPart<float>> parts,
+                  bool accumulate);
 
 }  // namespace onward
 
