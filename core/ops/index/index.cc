@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <limits>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "core/ops/cpu/adapt.h"
@@ -112,20 +113,37 @@ struct ElementRows {
   bool last_axis = false;
 };
 
-template <typename T, typename I>
-void GatherElementRows(const ElementRows& e, T* dst, const T* src, const I* index) {
+// Calls use(i, place) for each element i of the result and its place in `data`.
+template <typename I, typename Use>
+void ForElements(const ElementRows& e, int64_t grain, const I* index, const Use& use) {
   const int outer = static_cast<int>(e.dims.size()) - 1;
   const int64_t n = e.dims[outer];
   int64_t rows = 1;
   for (int i = 0; i < outer; ++i) rows *= e.dims[i];
-  ParallelFor(rows, RowGrain<T>(n), [&](int64_t begin, int64_t end) {
+  ParallelFor(rows, grain, [&](int64_t begin, int64_t end) {
     ForRows(e.dims, e.out_strides, e.data_strides, outer, begin, end, [&](int64_t d, int64_t s) {
       const int64_t step = e.last_axis ? 0 : 1;
       for (int64_t k = 0; k < n; ++k) {
-        dst[d + k] = src[s + FromFront(index[d + k], e.bound) * e.axis_stride + k * step];
+        use(d + k, s + FromFront(index[d + k], e.bound) * e.axis_stride + k * step);
       }
     });
   });
+}
+
+// The places of indices that never change and are none of them wrong: then all is known but
+// the values. Empty where they have to be looked at in every run.
+std::vector<int32_t> FixedPlaces(const KernelRequest& request, const ElementRows& e) {
+  const Tensor* index = request.inputs[1].constant;
+  if (index == nullptr || request.in(0).elements() > std::numeric_limits<int32_t>::max() ||
+      !CheckIndices(request.node, *index, e.bound).ok()) {
+    return {};
+  }
+  std::vector<int32_t> places(index->elements());
+  DispatchIndex(index->dtype(), [&]<typename I>() {
+    ForElements(e, RowGrain<int32_t>(e.dims.back()), index->data<I>(),
+                [&](int64_t i, int64_t place) { places[i] = static_cast<int32_t>(place); });
+  });
+  return places;
 }
 
 absl::StatusOr<Kernel> MakeGatherElements(const KernelRequest& request) {
@@ -148,15 +166,22 @@ absl::StatusOr<Kernel> MakeGatherElements(const KernelRequest& request) {
   const OutputSlot slot(request, 0);
   ONWARD_RETURN_IF_ERROR(slot.Accepts(out));
   Kernel kernel;
-  kernel.run = [slot, out, e,
+  kernel.run = [slot, out, e, places = FixedPlaces(request, e),
                 node = KeepNode(request.node)](const KernelCall& call) -> absl::Status {
     const Tensor& index = *call.inputs[1];
-    ONWARD_RETURN_IF_ERROR(CheckIndices(*node, index, e.bound));
+    if (places.empty()) ONWARD_RETURN_IF_ERROR(CheckIndices(*node, index, e.bound));
     ONWARD_ASSIGN_OR_RETURN(Tensor * output, slot.Get(call, out));
     if (output->elements() == 0) return absl::OkStatus();
     DispatchWidth(output->dtype(), [&]<typename T>() {
+      T* dst = output->data<T>();
+      const T* src = call.inputs[0]->data<T>();
+      if (!places.empty()) {
+        TakeRows(dst, src, places.data(), 1, output->elements(), 1, 0);
+        return;
+      }
       DispatchIndex(index.dtype(), [&]<typename I>() {
-        GatherElementRows(e, output->data<T>(), call.inputs[0]->data<T>(), index.data<I>());
+        ForElements(e, RowGrain<T>(e.dims.back()), index.data<I>(),
+                    [&](int64_t i, int64_t place) { dst[i] = src[place]; });
       });
     });
     return absl::OkStatus();
