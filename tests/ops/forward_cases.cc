@@ -142,6 +142,8 @@ std::vector<OpCase> ProviderCases() {
       Own("FusedMatMul", {Real({5, 12}), Real({12, 9}), Real({9}), Real({5, 9})}, with({}, "Relu")),
       Own("FusedMatMul_stack", {Real({2, 5, 12}), Real({2, 12, 9}), Omitted(), Real({2, 5, 9})},
           with({}, "Clip")),
+      Own("FusedMatMul_stack_wide",
+          {Real({2, 70, 50}), Real({2, 50, 60}), Real({60}), Real({2, 70, 60})}, with({}, "Relu")),
       Own("FusedGemm", {Real({5, 12}), Real({9, 12}), Real({9}), Real({5, 9})},
           with({{"transB", 1}}, "Relu")),
       Own("FusedGemm_clip", {Real({5, 12}), Real({12, 9}), Real({9})}, with({}, "Clip")),

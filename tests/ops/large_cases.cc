@@ -50,6 +50,8 @@ std::vector<OpCase> LargeCases() {
       Case("TopK_few", {Real({3, 600}), Ints({7})}).Outputs(2, {0, 1}),
       Case("TopK_smallest", {Real({600, 2}), Ints({5})}, {{"axis", 0}, {"largest", 0}})
           .Outputs(2, {0, 1}),
+      Case("MatMul_stacks", {Real({3, 2, 35, 47}), Real({3, 1, 47, 90})}),
+      Case("Einsum_stacks", {Real({5, 40, 33}), Real({5, 48, 33})}, {{"equation", "bij,bkj->kbi"}}),
       Case("LSTM_wide", {Real({3, 13, 9}), Real({1, 160, 9}), Real({1, 160, 40})},
            {{"hidden_size", 40}})
           .Outputs(3, {0, 1, 2}),

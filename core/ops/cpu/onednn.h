@@ -153,11 +153,13 @@ absl::StatusOr<Kernel> TryDnnl(const Node& node, const F& make) {
   }
 }
 
+// Multiplications that start a second thread.
+inline constexpr int64_t kSmallDnnlWork = 1 << 18;
+
 // The same for a primitive of so many multiplications; few of them stay on one thread.
 template <typename F>
 absl::StatusOr<Kernel> TryDnnl(const Node& node, int64_t multiplications, const F& make) {
-  constexpr int64_t kSmallWork = 1 << 18;
-  if (Threads() == 1 || multiplications > kSmallWork) return TryDnnl(node, make);
+  if (Threads() == 1 || multiplications > kSmallDnnlWork) return TryDnnl(node, make);
   const ScopedThreads one(1);
   ONWARD_ASSIGN_OR_RETURN(Kernel kernel, TryDnnl(node, make));
   return OnOneThread(std::move(kernel));

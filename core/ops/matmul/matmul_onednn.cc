@@ -2,6 +2,7 @@
 // MatMul and Gemm of floats through oneDNN's matmul, or our own product where
 // that is faster. Operands keep the strides they have.
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <numeric>
 #include <utility>
@@ -16,6 +17,7 @@ namespace onward {
 namespace {
 
 constexpr int kMaxRank = DNNL_MAX_NDIMS;
+constexpr int64_t kLeastOwn = 16;  // rows and columns of stacked matrices that are worth packing
 
 absl::Status CheckFloat(const KernelRequest& r) {
   for (const ValueSpec& v : r.inputs) {
@@ -62,6 +64,20 @@ DnnlDesc ResultDesc(const ValueSpec& value, const Shape& shape, Layout* layout) 
   return OperandDesc({value.dtype, shape, value.layout, nullptr}, layout);
 }
 
+SgemmEpilogue EpilogueOf(const Node& node) {
+  SgemmEpilogue after;
+  if (const auto bounds = ReadActivation(node)) {
+    after.bounded = true;
+    after.low = bounds->low;
+    after.high = bounds->high;
+  }
+  return after;
+}
+
+int64_t SizeOf(const dnnl::memory::dims& dims) {
+  return std::accumulate(dims.begin(), dims.end(), int64_t{1}, std::multiplies<>());
+}
+
 // The own product is about as fast as oneDNN's with AVX2 everywhere, and threads help each
 // other in it or leave it to one where others hold the cores (stall_guard.h).
 bool IsOwnProduct(const Product& p) { return p.c.get_ndims() == 2; }
@@ -70,12 +86,7 @@ Kernel MakeOwnProduct(const KernelRequest& r, const Product& p, int a, int b) {
   const dnnl::memory::dims a_strides = p.a.get_strides(), b_strides = p.b.get_strides();
   auto gemm =
       std::make_shared<const Sgemm>(p.c.get_dims()[0], p.c.get_dims()[1], p.a.get_dims()[1]);
-  SgemmEpilogue after;
-  if (const auto bounds = ReadActivation(r.node)) {
-    after.bounded = true;
-    after.low = bounds->low;
-    after.high = bounds->high;
-  }
+  const SgemmEpilogue after = EpilogueOf(r.node);
   Kernel kernel;
   kernel.infallible = true;
   kernel.workspace_bytes = gemm->workspace_bytes();
@@ -105,6 +116,72 @@ Kernel MakeOwnProduct(const KernelRequest& r, const Product& p, int a, int b) {
   return kernel;
 }
 
+// An operand of stacked products: where its matrices lie, a size of 1 repeating one.
+struct Stack {
+  explicit Stack(const DnnlDesc& desc) : steps(desc.get_strides()) {
+    const dnnl::memory::dims dims = desc.get_dims();
+    for (size_t i = 0; i < dims.size(); ++i) {
+      if (dims[i] == 1) steps[i] = 0;
+    }
+    column = desc.get_strides().back();
+    row = desc.get_strides()[dims.size() - 2];
+    steps.resize(dims.size() - 2);
+  }
+  int64_t OffsetOf(int64_t matrix, const dnnl::memory::dims& sizes) const {
+    int64_t offset = 0;
+    for (size_t i = steps.size(); i-- > 0; matrix /= sizes[i])
+      offset += matrix % sizes[i] * steps[i];
+    return offset;
+  }
+  StridedMatrix At(const float* data, int64_t offset) const { return {data + offset, row, column}; }
+
+  dnnl::memory::dims steps;
+  int64_t row, column;
+};
+
+int64_t Multiplications(const Product& p) { return p.a.get_dims().back() * SizeOf(p.c.get_dims()); }
+
+// oneDNN, held to AVX2, is left behind where the CPU has more.
+bool IsOwnStack(const Product& p) {
+  const dnnl::memory::dims dims = p.c.get_dims();
+  return ThisCpu().avx512f && std::min(dims.back(), dims[dims.size() - 2]) >= kLeastOwn &&
+         Multiplications(p) > kSmallDnnlWork;
+}
+
+// Matrix by matrix, each on one thread where there are enough of them.
+Kernel MakeOwnStack(const KernelRequest& r, const Product& p, int a, int b) {
+  dnnl::memory::dims sizes = p.c.get_dims();
+  const int64_t n = sizes.back(), m = sizes[sizes.size() - 2], k = p.a.get_dims().back();
+  sizes.resize(sizes.size() - 2);
+  const int64_t count = SizeOf(sizes);
+  const int64_t slots = count < Threads() ? 1 : Threads();
+  auto gemm = std::make_shared<const Sgemm>(m, n, k, slots > 1 ? 1 : 0);
+  SgemmEpilogue after = EpilogueOf(r.node);
+  const Stack left(p.a), right(p.b), result(p.c);
+  after.row = result.row;
+  Kernel kernel;
+  kernel.infallible = true;
+  kernel.workspace_bytes = slots * gemm->workspace_bytes();
+  const bool bias = !p.bias.is_zero(), residual = r.HasInput(kResidual);
+  kernel.run = [=](const KernelCall& call) {
+    const int64_t items = slots > 1 ? ItemsFor(count, slots) : 1;
+    ParallelItems(items, slots, [&](int64_t item, int64_t slot) {
+      void* workspace = static_cast<char*>(call.workspace) + slot * gemm->workspace_bytes();
+      for (int64_t i = count * item / items; i < count * (item + 1) / items; ++i) {
+        const int64_t to = result.OffsetOf(i, sizes);
+        SgemmEpilogue epilogue = after;
+        if (bias) epilogue.bias = call.inputs[2]->data<float>();
+        if (residual) epilogue.residual = call.inputs[kResidual]->data<float>() + to;
+        gemm->Run(left.At(call.inputs[a]->data<float>(), left.OffsetOf(i, sizes)),
+                  right.At(call.inputs[b]->data<float>(), right.OffsetOf(i, sizes)),
+                  call.outputs[0]->data<float>() + to, epilogue, workspace);
+      }
+    });
+    return absl::OkStatus();
+  };
+  return kernel;
+}
+
 absl::StatusOr<Kernel> MakeProduct(const KernelRequest& r, Product p) {
   // oneDNN writes rows; columns are the rows of the transposed product.
   const bool columns = p.c.get_strides().back() != 1 && p.c.get_dims().back() != 1;
@@ -116,6 +193,7 @@ absl::StatusOr<Kernel> MakeProduct(const KernelRequest& r, Product p) {
     for (DnnlDesc* desc : {&p.a, &p.b, &p.c}) *desc = SwapLastTwo(*desc);
   }
   if (IsOwnProduct(p)) return MakeOwnProduct(r, p, a, b);
+  if (IsOwnStack(p)) return MakeOwnStack(r, p, a, b);
   return WithActivation(
       r, p.c, p.a.get_dims().back(), [&](bool activation) -> absl::StatusOr<Kernel> {
         const dnnl::primitive_attr attributes = Followers(r, p.c, activation);
@@ -200,9 +278,10 @@ absl::StatusOr<Kernel> MakeDnnlMatMul(const KernelRequest& r) {
   if (!bias_fits || (r.HasInput(kResidual) && r.in(kResidual) != plan.result)) {
     return NodeUnimplemented(r.node, "a bias or residual that has to be broadcast");
   }
-  absl::StatusOr<Kernel> strided = TryDnnl(r.node, [&] { return MakeStridedMatMul(r); });
+  const int64_t work = plan.result.elements() * plan.k;
+  absl::StatusOr<Kernel> strided = TryDnnl(r.node, work, [&] { return MakeStridedMatMul(r); });
   if (strided.ok()) return strided;
-  return TryDnnl(r.node, [&] {
+  return TryDnnl(r.node, work, [&] {
     return MakeProduct(r,
                        {PlainDesc(a), PlainDesc(b), ColumnBias(r, c.rank(), plan.n), PlainDesc(c)});
   });
