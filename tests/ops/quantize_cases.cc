@@ -43,6 +43,19 @@ void AddCasts(std::vector<OpCase>& cases) {
       Case("BitCast", {Fed({3}, {0, 5, 127}, DType::kUint8)}, {{"to", Code(DType::kInt8)}}));
 }
 
+// What else the standard defines for float8.
+void AddFloat8(std::vector<OpCase>& cases) {
+  for (const DType type :
+       {DType::kFloat8E4M3FN, DType::kFloat8E4M3FNUZ, DType::kFloat8E5M2, DType::kFloat8E5M2FNUZ}) {
+    const Arg x = Fed({2, 3}, {0, 1, -2, 3, 4, -1}, type);
+    const std::string name = std::string("_") + DTypeName(type);
+    cases.push_back(Case("IsNaN" + name, {x}));
+    cases.push_back(Case("IsInf" + name, {x}));
+    cases.push_back(Case("Dropout" + name, {x}));
+    cases.push_back(Case("Dropout_mask" + name, {x}).Outputs(2, {0, 1}));
+  }
+}
+
 void AddLinear(std::vector<OpCase>& cases) {
   const auto x = Real({3, 5, 7}, -9, 9);
   for (const DType to : {DType::kUint8, DType::kInt8, DType::kInt16, DType::kUint16}) {
@@ -226,6 +239,7 @@ std::vector<OpCase> QuantizeCases() { return {}; }
 std::vector<OpCase> QuantizeForwardCases() {
   std::vector<OpCase> cases;
   AddCasts(cases);
+  AddFloat8(cases);
   AddLinear(cases);
   AddProducts(cases);
   AddConvolutions(cases);
