@@ -10,6 +10,7 @@
 #include "core/base/status.h"
 #include "core/graph/attribute_lists.h"
 #include "core/graph/constraints/constraints.h"
+#include "core/graph/einsum_equation.h"
 #include "core/graph/infer.h"
 #include "core/graph/inline.h"
 #include "core/onnx_io/ml_types.h"
@@ -180,6 +181,7 @@ class OnnxOperators : public OperatorSet {
       for (size_t i = 0; i < types.size() && i < inputs.size(); ++i) types[i] = TypeAt(inputs, i);
       return types;
     }
+    if (node.Is("Einsum")) return InferEinsum(node, inputs);
     // Bodies are inferred when they run; here their outputs are unknown.
     for (const char* op : {"If", "Loop", "Scan", "SequenceMap"}) {
       if (node.Is(op)) return types;
@@ -331,6 +333,18 @@ class OnnxOperators : public OperatorSet {
       if (node.HasInput(static_cast<int>(i)) && !TypeAt(inputs, i).known()) return true;
     }
     return false;
+  }
+
+  // onnx's own inference wants ellipses of as many axes in every operand.
+  static absl::StatusOr<std::vector<ValueType>> InferEinsum(const Node& node,
+                                                            absl::Span<const InputFact> inputs) {
+    std::vector<ValueType> operands;
+    for (size_t i = 0; i < inputs.size(); ++i) operands.push_back(TypeAt(inputs, i));
+    const absl::StatusOr<EinsumEquation> equation = ParseEinsum(node.String("equation", ""));
+    if (!equation.ok()) return Annotate(equation.status(), node.Describe());
+    absl::StatusOr<ValueType> type = EinsumType(*equation, operands);
+    if (!type.ok()) return Annotate(type.status(), node.Describe());
+    return std::vector<ValueType>{*std::move(type)};
   }
 
   absl::StatusOr<std::vector<ValueType>> InferOwn(const Node& node,
