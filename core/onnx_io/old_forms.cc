@@ -30,6 +30,14 @@ std::vector<double> KnownScales(const Graph& graph, const Node& resize) {
   return values.ok() ? *std::move(values) : std::vector<double>();
 }
 
+Node Named(const char* op, std::vector<std::string> inputs, std::string output) {
+  Node node;
+  node.op_type = op;
+  node.inputs = std::move(inputs);
+  node.outputs = {std::move(output)};
+  return node;
+}
+
 // Until opset 10 Upsample and Resize count pixels from the corner, and take the one before a
 // place, or where they shrink the one behind it. The converter leaves the choice to Resize-11,
 // whose default is another one.
@@ -59,33 +67,38 @@ void GiveType(const std::string& constant, DType dtype, Graph* graph) {
   }
 }
 
+// Whether the node, of opset `from`, may have integers that it may not have at opset `target`.
+bool TakesNoMoreIntegers(const Node& node, int from, int target) {
+  constexpr int kIntegerErfOpset = 12, kIntegerLogSumsOpset = 27;
+  const auto until = [&](int last) { return from <= last && target > last; };
+  if (node.Is("Erf")) return until(kIntegerErfOpset);
+  const bool sums = node.Is("ReduceLogSum") || node.Is("ReduceLogSumExp");
+  return sums && until(kIntegerLogSumsOpset);
+}
+
 }  // namespace
 
-void WidenLogSums(const Graph& typed, Graph* graph) {
+void WidenIntegers(const Graph& typed, int target, Graph* graph) {
   NameScope names(*graph);
   std::vector<Node> nodes;
   const auto cast = [&](const std::string& from, DType to, const std::string& result) {
-    Node node;
-    node.op_type = "Cast";
-    node.inputs = {from};
-    node.outputs = {result};
-    node.attributes["to"] = static_cast<int64_t>(to);
-    nodes.push_back(std::move(node));
+    nodes.push_back(Named("Cast", {from}, result));
+    nodes.back().attributes["to"] = static_cast<int64_t>(to);
   };
   for (Node& node : graph->nodes) {
-    const bool sums = node.Is("ReduceLogSum") || node.Is("ReduceLogSumExp");
-    const ValueType* type = sums && node.HasInput(0) ? typed.TypeOf(node.inputs[0]) : nullptr;
+    const bool widens = TakesNoMoreIntegers(node, graph->opset(), target);
+    const ValueType* type = widens && node.HasInput(0) ? typed.TypeOf(node.inputs[0]) : nullptr;
     if (type == nullptr || !IsInteger(type->dtype) || !node.HasOutput(0)) {
       nodes.push_back(std::move(node));
       continue;
     }
     const std::string wide = names.Unique(node.outputs[0] + "__wide");
-    const std::string result = node.outputs[0], sum = names.Unique(result + "__sum");
+    const std::string result = node.outputs[0], exact = names.Unique(result + "__exact");
     cast(node.inputs[0], DType::kDouble, wide);
     node.inputs[0] = wide;
-    node.outputs[0] = sum;
+    node.outputs[0] = exact;
     nodes.push_back(std::move(node));
-    cast(sum, type->dtype, result);
+    cast(exact, type->dtype, result);
   }
   graph->nodes = std::move(nodes);
 }

@@ -8,9 +8,10 @@
 
 namespace onward {
 
-// Before: logarithms of sums of integers, which end at opset 27 and which the converter
-// refuses, are taken of doubles. `typed` is the same graph with the types of its values.
-void WidenLogSums(const Graph& typed, Graph* graph);
+// Before: operators that were defined for integers, and no longer are at opset `target`, take
+// doubles there, and their results are cut: logarithms of sums (until opset 27), Erf (until 12).
+// `typed` is the same graph with the types of its values.
+void WidenIntegers(const Graph& typed, int target, Graph* graph);
 
 // After, for graphs of opset 10 and below: how Upsample and Resize count pixels, and bounds of
 // Clip and values of Pad in the type of what they go with. `typed` is the graph before.

@@ -29,8 +29,8 @@ namespace {
 constexpr int64_t kMaxConvertedElements = 1024;
 // The only one whose Scan has a batch (batch_scan.h).
 constexpr int kBatchScanOpset = 8;
-// The last one with the forms of WithFormsOfOpset10, and with logarithms of integers.
-constexpr int kAttributesAsOperandsOpset = 10, kIntegerLogSumsOpset = 27;
+// The last one with the forms of WithFormsOfOpset10.
+constexpr int kAttributesAsOperandsOpset = 10;
 
 bool SameForms(const Graph& graph, int from, int to) {
   for (const Node& node : graph.nodes) {
@@ -207,7 +207,7 @@ absl::StatusOr<Graph> RaiseOpset(const Graph& graph, int target) {
   Graph typed = light;
   const std::unique_ptr<OperatorSet> operators = MakeOnnxOperators(nullptr);
   ONWARD_RETURN_IF_ERROR(InferKnownTypes(&typed, *operators));
-  if (from <= kIntegerLogSumsOpset && target > kIntegerLogSumsOpset) WidenLogSums(typed, &light);
+  WidenIntegers(typed, target, &light);
   const Renaming neutral = NeutralNames(light);
   for (Graph* g : {&light, &typed}) RenameEverywhere(neutral, g);
   onnx::ModelProto model = GraphToModelProto(light, 10, "onward");

@@ -89,6 +89,18 @@ TEST(OldOperands, LogarithmsOfIntegers) {
               ElementsAre(3, 1));
 }
 
+// Opset 13 has no Erf of integers.
+TEST(OldOperands, ErfOfIntegersIsCut) {
+  EXPECT_THAT(Result(R"(<ir_version: 4, opset_import: ["" : 9]>
+    g (int32[5] x) => (int32[5] y) { y = Erf (x) })",
+                     {{"x", Tensor::FromValues<int32_t>({5}, {-7, -1, 0, 2, 100})}}),
+              ElementsAre(-1, 0, 0, 0, 1));
+  EXPECT_THAT(Result(R"(<ir_version: 4, opset_import: ["" : 12]>
+    g (uint8[3] x) => (uint8[3] y) { a = Identity (x) y = Erf (a) })",
+                     {{"x", Tensor::FromValues<uint8_t>({3}, {0, 1, 6})}}),
+              ElementsAre(0, 0, 1));
+}
+
 // onnx's own inference reads 32 bits as 64, which it refuses.
 TEST(OldOperands, AxesOfPadMayHave32Bits) {
   EXPECT_THAT(Result(R"(<ir_version: 8, opset_import: ["" : 19]>
