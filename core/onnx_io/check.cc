@@ -30,6 +30,14 @@ onnx::NodeProto LightProto(const Node& node) {
   return proto;
 }
 
+// Withdrawn operators that files have, and that are read (RaiseOpset knows what they mean): the
+// schema of what came after them, which says what is valid. Null for others.
+const onnx::OpSchema* HeirOf(const Node& withdrawn) {
+  constexpr int kScalesOfChannelsOpset = 21;
+  if (!withdrawn.Is("GroupNormalization")) return nullptr;
+  return onnx::OpSchemaRegistry::Schema("GroupNormalization", kScalesOfChannelsOpset, "");
+}
+
 void CheckNode(const Node& node, const std::map<std::string, int>& opsets, const Place& place,
                std::vector<Finding>* findings) {
   if (node.domain == "com.microsoft.training" || !IsStandardDomain(node.domain)) return;
@@ -42,8 +50,9 @@ void CheckNode(const Node& node, const std::map<std::string, int>& opsets, const
   }
   const onnx::OpSchema* schema =
       onnx::OpSchemaRegistry::Schema(node.op_type, it->second, node.domain);
-  if (schema == nullptr || schema->deprecated()) {
-    const bool withdrawn = schema != nullptr;
+  const bool withdrawn = schema != nullptr && schema->deprecated();
+  if (withdrawn) schema = HeirOf(node);
+  if (schema == nullptr) {
     AddFinding(
         "unknown-operator", place,
         absl::StrCat(withdrawn ? "the standard has withdrawn operator " : "there is no operator ",

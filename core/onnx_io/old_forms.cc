@@ -67,6 +67,34 @@ void GiveType(const std::string& constant, DType dtype, Graph* graph) {
   }
 }
 
+// Repeats scale and bias of a GroupNormalization for all channels of their group.
+void GiveChannelsScales(Node* node, NameScope* names, std::vector<Node>* nodes) {
+  const std::string base = node->outputs[0];
+  const auto add = [&](const char* op, std::vector<std::string> inputs, const char* what) {
+    nodes->push_back(Named(op, std::move(inputs), names->Unique(base + what)));
+    return nodes->back().outputs[0];
+  };
+  const auto ints = [&](std::initializer_list<int64_t> values, const char* what) {
+    const std::string name = add("Constant", {}, what);
+    nodes->back().attributes["value"] =
+        Tensor::FromValues<int64_t>({static_cast<int64_t>(values.size())}, values);
+    return name;
+  };
+  const int64_t count = node->Int("num_groups", 1);
+  const std::string groups = ints({count}, "__groups"), column = ints({count, 1}, "__column");
+  const std::string flat = ints({-1}, "__flat");
+  const std::string channels = add("Shape", {node->inputs[0]}, "__channels");
+  nodes->back().attributes = {{"end", 2}, {"start", 1}};
+  const std::string width = add("Div", {channels, groups}, "__width");
+  const std::string whole = add("Concat", {groups, width}, "__whole");
+  nodes->back().attributes = {{"axis", 0}};
+  for (int input : {1, 2}) {
+    std::string value = add("Reshape", {node->inputs[input], column}, "__one");
+    value = add("Expand", {value, whole}, "__each");
+    node->inputs[input] = add("Reshape", {value, flat}, input == 1 ? "__scale" : "__bias");
+  }
+}
+
 // Whether the node, of opset `from`, may have integers that it may not have at opset `target`.
 bool TakesNoMoreIntegers(const Node& node, int from, int target) {
   constexpr int kIntegerErfOpset = 12, kIntegerLogSumsOpset = 27;
@@ -120,6 +148,25 @@ absl::StatusOr<Graph> WithFormsOfOpset10(Graph raised, const Graph& typed) {
       if (node.HasInput(operand)) GiveType(node.inputs[operand], type->dtype, &raised);
     }
   }
+  return raised;
+}
+
+absl::StatusOr<Graph> WithScalesOfChannels(Graph raised, const Graph& typed) {
+  NameScope names(raised);
+  std::vector<Node> nodes;
+  for (Node& node : raised.nodes) {
+    const auto inside = [&](Graph body) { return WithScalesOfChannels(std::move(body), typed); };
+    ONWARD_RETURN_IF_ERROR(ChangeBodies(inside, &node));
+    if (node.Is("GroupNormalization") && node.HasInput(2)) {
+      GiveChannelsScales(&node, &names, &nodes);
+      const ValueType* type = typed.TypeOf(node.inputs[0]);
+      if (type != nullptr && IsFloating(type->dtype)) {
+        node.attributes["stash_type"] = static_cast<int64_t>(type->dtype);
+      }
+    }
+    nodes.push_back(std::move(node));
+  }
+  raised.nodes = std::move(nodes);
   return raised;
 }
 

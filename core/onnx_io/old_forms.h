@@ -17,6 +17,10 @@ void WidenIntegers(const Graph& typed, int target, Graph* graph);
 // Clip and values of Pad in the type of what they go with. `typed` is the graph before.
 absl::StatusOr<Graph> WithFormsOfOpset10(Graph raised, const Graph& typed);
 
+// After, for graphs of opset 20 and below: GroupNormalization has a scale and a bias for each
+// group, and computes in the type of its tensor. The converter leaves it as it is.
+absl::StatusOr<Graph> WithScalesOfChannels(Graph raised, const Graph& typed);
+
 }  // namespace onward
 
 #endif  // ONWARD_CORE_ONNX_IO_OLD_FORMS_H_

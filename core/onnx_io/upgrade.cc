@@ -29,8 +29,8 @@ namespace {
 constexpr int64_t kMaxConvertedElements = 1024;
 // The only one whose Scan has a batch (batch_scan.h).
 constexpr int kBatchScanOpset = 8;
-// The last one with the forms of WithFormsOfOpset10.
-constexpr int kAttributesAsOperandsOpset = 10;
+// The last ones with the forms of WithFormsOfOpset10 and of WithScalesOfChannels.
+constexpr int kAttributesAsOperandsOpset = 10, kScalesOfGroupsOpset = 20;
 
 bool SameForms(const Graph& graph, int from, int to) {
   for (const Node& node : graph.nodes) {
@@ -222,6 +222,9 @@ absl::StatusOr<Graph> RaiseOpset(const Graph& graph, int target) {
   }
   if (from <= kAttributesAsOperandsOpset && target > kAttributesAsOperandsOpset) {
     ONWARD_ASSIGN_OR_RETURN(raised, WithFormsOfOpset10(std::move(raised), typed));
+  }
+  if (from <= kScalesOfGroupsOpset && target > kScalesOfGroupsOpset) {
+    ONWARD_ASSIGN_OR_RETURN(raised, WithScalesOfChannels(std::move(raised), typed));
   }
   RenameEverywhere(OriginalNames(neutral, graph, raised), &raised);
   UndisguiseRuntimeOperators(&raised);

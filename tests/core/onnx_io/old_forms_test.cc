@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "core/onnx_io/model.h"
 #include "core/runtime/session.h"
@@ -99,6 +100,30 @@ TEST(OldOperands, ErfOfIntegersIsCut) {
     g (uint8[3] x) => (uint8[3] y) { a = Identity (x) y = Erf (a) })",
                      {{"x", Tensor::FromValues<uint8_t>({3}, {0, 1, 6})}}),
               ElementsAre(0, 0, 1));
+}
+
+// Until opset 20 a group has one scale and one bias. The standard has withdrawn that form, and
+// files have it.
+TEST(OldOperands, GroupsHaveAScaleEach) {
+  const std::string text = R"(<ir_version: 8, opset_import: ["" : OPSET]>
+    g (float[1, 4, 1] v, float[2] t, float[2] c) => (float[1, 4, 1] y) {
+      x = Cast <to = TYPE> (v) s = Cast <to = TYPE> (t) b = Cast <to = TYPE> (c)
+      h = Neg (x)
+      n = GroupNormalization <epsilon = 0.0, num_groups = 2> (h, s, b)
+      y = Cast <to = 1> (n)
+    })";
+  for (const int opset : {18, 19, 20}) {
+    for (const DType type : {DType::kFloat, DType::kDouble, DType::kFloat16}) {
+      EXPECT_THAT(
+          Result(absl::StrReplaceAll(text, {{"OPSET", absl::StrCat(opset)},
+                                            {"TYPE", absl::StrCat(static_cast<int>(type))}}),
+                 {{"v", Floats({1, 4, 1}, {1, -1, 2, 6})},
+                  {"t", Floats({2, 3})},
+                  {"c", Floats({10, 20})}}),
+          ElementsAre(8, 12, 23, 17))
+          << opset << " " << DTypeName(type);
+    }
+  }
 }
 
 // onnx's own inference reads 32 bits as 64, which it refuses.
