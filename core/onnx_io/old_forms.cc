@@ -38,17 +38,62 @@ Node Named(const char* op, std::vector<std::string> inputs, std::string output) 
   return node;
 }
 
-// Until opset 10 Upsample and Resize count pixels from the corner, and take the one before a
-// place, or where they shrink the one behind it. The converter leaves the choice to Resize-11,
-// whose default is another one.
-void ChooseCoordinates(const Graph& graph, Node* resize) {
-  bool shrinks = false, grows = false;
-  for (double scale : KnownScales(graph, *resize)) {
-    shrinks |= scale < 1;
-    grows |= scale > 1;
+// The part of a Resize (its third input: scales) that shrinks, or the one that grows.
+struct Part {
+  const char* bound;  // of the scales: by 1
+  const char* nearest;
+  double (*limit)(double scale);
+};
+constexpr Part kShrink = {"Min", "ceil", [](double s) { return std::min(s, 1.0); }};
+constexpr Part kGrow = {"Max", "floor", [](double s) { return std::max(s, 1.0); }};
+
+// Adds the part of `resize` on `x`, and gives what makes its scales before it.
+Node PartOf(const Node& resize, const Part& part, const std::vector<double>& scales,
+            const std::string& x, const std::string& y, NameScope* names,
+            std::vector<Node>* nodes) {
+  const std::string limited = names->Unique(y + "__scales");
+  if (scales.empty()) {
+    const std::string one = names->Unique(y + "__one");
+    nodes->push_back(Named("Constant", {}, one));
+    nodes->back().attributes["value"] = Tensor::Scalar<float>(1);
+    nodes->push_back(Named(part.bound, {resize.inputs[2], one}, limited));
+  } else {
+    Tensor values(DType::kFloat, {static_cast<int64_t>(scales.size())});
+    for (size_t i = 0; i < scales.size(); ++i) {
+      values.data<float>()[i] = static_cast<float>(part.limit(scales[i]));
+    }
+    nodes->push_back(Named("Constant", {}, limited));
+    nodes->back().attributes["value"] = values;
   }
-  resize->attributes["coordinate_transformation_mode"] = "asymmetric";
-  resize->attributes["nearest_mode"] = shrinks && !grows ? "ceil" : "floor";
+  Node node = resize;
+  node.inputs[0] = x;
+  node.inputs[2] = limited;
+  node.outputs = {y};
+  node.attributes["nearest_mode"] = part.nearest;
+  return node;
+}
+
+// Until opset 10 Upsample and Resize count pixels from the corner, and take the one before a
+// place, or along an axis that shrinks the one behind it. The converter leaves the choice to
+// Resize-11, which has one for all axes and another default: axes of both kinds are two nodes.
+void ChooseCoordinates(const Graph& graph, Node resize, NameScope* names,
+                       std::vector<Node>* nodes) {
+  resize.attributes["coordinate_transformation_mode"] = "asymmetric";
+  const std::vector<double> scales = KnownScales(graph, resize);
+  const auto any = [&](auto is) { return std::any_of(scales.begin(), scales.end(), is); };
+  const bool known = !scales.empty();
+  const bool shrinks = any([](double s) { return s < 1; });
+  const bool grows = any([](double s) { return s > 1; });
+  const bool nearest = resize.String("mode", "nearest") == "nearest" && resize.HasInput(2);
+  if (!nearest || (known && !(shrinks && grows))) {
+    resize.attributes["nearest_mode"] = shrinks ? kShrink.nearest : kGrow.nearest;
+    nodes->push_back(std::move(resize));
+    return;
+  }
+  const std::string x = resize.inputs[0], y = resize.outputs[0];
+  const std::string between = names->Unique(y + "__shrunk");
+  nodes->push_back(PartOf(resize, kShrink, scales, x, between, names, nodes));
+  nodes->push_back(PartOf(resize, kGrow, scales, between, y, names, nodes));
 }
 
 // The converter makes floats of attributes that are numbers, whatever they go with.
@@ -131,13 +176,32 @@ void WidenIntegers(const Graph& typed, int target, Graph* graph) {
   graph->nodes = std::move(nodes);
 }
 
+void ReplaceUpsample(Graph* graph) {
+  const auto inside = [](const Graph& body) -> absl::StatusOr<Graph> {
+    Graph changed = body;
+    ReplaceUpsample(&changed);
+    return changed;
+  };
+  for (Node& node : graph->nodes) {
+    if (node.Is("Upsample")) node.op_type = "Resize";
+    ChangeBodies(inside, &node).IgnoreError();  // there is none
+  }
+}
+
 absl::StatusOr<Graph> WithFormsOfOpset10(Graph raised, const Graph& typed) {
+  NameScope names(raised);
+  std::vector<Node> nodes;
   for (Node& node : raised.nodes) {
     ONWARD_RETURN_IF_ERROR(ChangeBodies(
         [&](Graph body) { return WithFormsOfOpset10(std::move(body), typed); }, &node));
-    if (node.Is("Resize")) ChooseCoordinates(raised, &node);
     if (node.Is("Pad")) node.attributes.erase("value");
+    if (node.Is("Resize")) {
+      ChooseCoordinates(raised, node, &names, &nodes);
+    } else {
+      nodes.push_back(node);
+    }
   }
+  raised.nodes = std::move(nodes);
   // By number: the nodes that make the constants change, too.
   for (size_t i = 0; i < raised.nodes.size(); ++i) {
     const Node node = raised.nodes[i];

@@ -13,6 +13,9 @@ namespace onward {
 // `typed` is the same graph with the types of its values.
 void WidenIntegers(const Graph& typed, int target, Graph* graph);
 
+// Before, at opset 10: Upsample, which it has withdrawn, is the Resize that it has instead.
+void ReplaceUpsample(Graph* graph);
+
 // After, for graphs of opset 10 and below: how Upsample and Resize count pixels, and bounds of
 // Clip and values of Pad in the type of what they go with. `typed` is the graph before.
 absl::StatusOr<Graph> WithFormsOfOpset10(Graph raised, const Graph& typed);

@@ -37,8 +37,10 @@ bool SameForms(const Graph& graph, int from, int to) {
     if (!node.domain.empty()) continue;
     const onnx::OpSchema* before = onnx::OpSchemaRegistry::Schema(node.op_type, from, "");
     const onnx::OpSchema* after = onnx::OpSchemaRegistry::Schema(node.op_type, to, "");
-    if (before == nullptr || after == nullptr || before->since_version() != after->since_version())
+    if (before == nullptr || after == nullptr || after->deprecated() ||
+        before->since_version() != after->since_version()) {
       return false;
+    }
     bool same = true;
     ForEachBody(node, [&](const std::string&, const Graph& body) {
       same = same && SameForms(body, from, to);
@@ -191,6 +193,7 @@ absl::StatusOr<Graph> RaiseOpset(const Graph& graph, int target) {
   Graph light = graph;
   light.functions.clear();
   if (from == kBatchScanOpset) DisguiseBatchScans(&light);
+  if (from == kAttributesAsOperandsOpset) ReplaceUpsample(&light);
   DisguiseRuntimeOperators(&light);
   absl::btree_map<std::string, Tensor> kept;
   for (const auto& [name, tensor] : graph.initializers) {

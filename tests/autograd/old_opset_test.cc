@@ -25,6 +25,13 @@ constexpr char kGroups[] = R"(<ir_version: 8, opset_import: ["" : 18]>
 std::vector<GraphCase> Cases() {
   return {
       {"GroupNormalization", kGroups, {}},
+      {"ResizeBothWays",
+       R"(<ir_version: 4, opset_import: ["" : 10]>
+         g (double[5, 3] x) => (double[h, w] y) {
+           f = Constant <value = float[2] {0.4, 1.5}> ()
+           y = Resize (x, f)
+         })",
+       {}},
   };
 }
 

@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <string>
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "core/onnx_io/model.h"
@@ -47,6 +50,45 @@ TEST(OldResize, TakesThePixelBefore) {
     })",
                      {{"x", Floats({1, 2})}}),
               ElementsAre(1, 1, 2));
+}
+
+// onnxruntime takes the pixel behind along an axis that shrinks, the one before along others.
+const Tensor& Pixels() {
+  static const Tensor* const pixels =
+      new Tensor(Floats({5, 3}, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14}));
+  return *pixels;
+}
+
+testing::Matcher<double> Third(double of) { return testing::DoubleNear(of / 3, 1e-5); }
+
+TEST(OldResize, ShrinksOneAxisAndGrowsAnother) {
+  for (const auto& [opset, op] :
+       {std::pair("9", "Upsample"), {"10", "Upsample"}, {"10", "Resize"}}) {
+    const auto result = [&, opset = opset, op = op](const char* mode) {
+      return Result(absl::StrReplaceAll(R"(<ir_version: 4, opset_import: ["" : OPSET]>
+        g (float[5, 3] x) => (float[2, 4] y) <float[2] s = {0.4, 1.5}> {
+          y = OPERATOR <mode = "MODE"> (x, s)
+        })",
+                                        {{"OPSET", opset}, {"OPERATOR", op}, {"MODE", mode}}),
+                    {{"x", Pixels()}});
+    };
+    SCOPED_TRACE(absl::StrCat(op, " of opset ", opset));
+    EXPECT_THAT(result("nearest"), ElementsAre(0, 0, 1, 2, 9, 9, 10, 11));
+    // 2.5 rows down lies between rows 2 and 3.
+    EXPECT_THAT(result("linear"),
+                ElementsAre(0, Third(2), Third(4), 2, 7.5, Third(24.5), Third(26.5), 9.5));
+  }
+}
+
+// What the factors are is not known before the run.
+TEST(OldResize, ShrinksAndGrowsAsItIsFed) {
+  const std::string text = R"(<ir_version: 4, opset_import: ["" : 10]>
+    g (float[5, 3] x, float[2] s) => (float[h, w] y) { y = Resize (x, s) })";
+  EXPECT_THAT(Result(text, {{"x", Pixels()}, {"s", Floats({0.4f, 1.5f})}}),
+              ElementsAre(0, 0, 1, 2, 9, 9, 10, 11));
+  EXPECT_THAT(Result(text, {{"x", Pixels()}, {"s", Floats({0.4f, 0.5f})}}), ElementsAre(0, 9));
+  EXPECT_THAT(Result(text, {{"x", Pixels()}, {"s", Floats({1, 1.5f})}}),
+              ElementsAre(0, 0, 1, 2, 3, 3, 4, 5, 6, 6, 7, 8, 9, 9, 10, 11, 12, 12, 13, 14));
 }
 
 // The converter makes floats of them, whatever they go with.
