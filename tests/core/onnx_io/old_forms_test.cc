@@ -91,6 +91,22 @@ TEST(OldResize, ShrinksAndGrowsAsItIsFed) {
               ElementsAre(0, 0, 1, 2, 3, 3, 4, 5, 6, 6, 7, 8, 9, 9, 10, 11, 12, 12, 13, 14));
 }
 
+// 5 * 1.4 and 6 / 1.2 are whole numbers in float, and less than these in double.
+TEST(OldResize, CountsInFloat) {
+  const auto result = [](const char* factor, Tensor x) {
+    return Result(absl::StrReplaceAll(
+                      R"(<ir_version: 4, opset_import: ["" : 10]>
+      g (float[n] x) => (float[m] y) {
+        s = Constant <value = float[1] {FACTOR}> ()
+        y = Resize (x, s)
+      })",
+                      {{"FACTOR", factor}, {"[n]", "[" + std::to_string(x.elements()) + "]"}}),
+                  {{"x", x}});
+  };
+  EXPECT_THAT(result("1.4", Floats({0, 1, 2, 3, 4})), ElementsAre(0, 0, 1, 2, 2, 3, 4));
+  EXPECT_THAT(result("1.2", Floats({0, 1, 2, 3, 4, 5, 6})), ElementsAre(0, 0, 1, 2, 3, 4, 5, 5));
+}
+
 // The converter makes floats of them, whatever they go with.
 TEST(OldOperands, BoundsOfClipHaveTheTypeOfWhatIsClipped) {
   EXPECT_THAT(Result(R"(<ir_version: 3, opset_import: ["" : 6]>
