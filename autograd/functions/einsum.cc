@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "autograd/einsum_equation.h"
 #include "autograd/functions.h"
+#include "core/graph/einsum_equation.h"
 
 namespace onward {
 namespace {

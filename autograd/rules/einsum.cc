@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "autograd/rules/einsum.h"
 
+#include <algorithm>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "autograd/einsum_equation.h"
 #include "autograd/shape_expr.h"
+#include "core/graph/einsum_equation.h"
 
 namespace onward {
 namespace {
@@ -33,12 +36,22 @@ Expr Identity(const Expr& x, int64_t axis, const Expr& like) {
   return CastLike(Equal(Unsqueeze(i, {1}), Unsqueeze(i, {0})), like);
 }
 
+// The axes that the ellipsis of a term is of x; none where the rank of x is not known.
+std::optional<int64_t> Covered(const Expr& x, std::string_view term) {
+  if (!Has(term, kEllipsis)) return 0;
+  if (x.rank() < 0) return std::nullopt;
+  return x.rank() - static_cast<int64_t>(term.size()) + 1;
+}
+
 // An Einsum that is being put together.
 struct Sum {
   std::vector<Expr> operands;
   EinsumEquation equation;
+  std::optional<int64_t> ellipsis = 0;  // axes of the longest one, as far as all are known
 
   void Add(const Expr& operand, std::string term) {
+    const std::optional<int64_t> covered = Covered(operand, term);
+    ellipsis = ellipsis && covered ? std::optional(std::max(*ellipsis, *covered)) : std::nullopt;
     operands.push_back(operand);
     equation.inputs.push_back(std::move(term));
   }
@@ -72,12 +85,20 @@ Expr InputGrad(const Vjp& v, const EinsumEquation& equation, int input) {
   if (!wanted) return v.b().Fail(absl::UnimplementedError("the equation uses every letter"));
   const std::string present = sum.letters();
   // What only x_i has was summed over: the gradient is constant there. Axes of an ellipsis that
-  // x_i does not have come first, and the engine sums them.
+  // x_i does not have are summed: by the engine where they come first.
   std::string& found = sum.equation.output;
   if (Has(present, kEllipsis) && !Has(*wanted, kEllipsis)) found.push_back(kEllipsis);
-  std::vector<int64_t> constant_axes;
+  std::vector<int64_t> constant_axes, foreign_axes;
   const int64_t rank = v.x(input).rank();
+  const std::optional<int64_t> own = Covered(v.x(input), *wanted);
   for (size_t k = 0; k < wanted->size(); ++k) {
+    if ((*wanted)[k] == kEllipsis && Has(present, kEllipsis) && own && sum.ellipsis) {
+      const int64_t position = static_cast<int64_t>(k), at = static_cast<int64_t>(found.size());
+      for (int64_t i = *own; i < *sum.ellipsis; ++i) foreign_axes.push_back(at + i - *own);
+      for (int64_t i = *sum.ellipsis; i < *own; ++i) {
+        constant_axes.push_back(position + i - *sum.ellipsis);
+      }
+    }
     if (Has(present, (*wanted)[k])) {
       found.push_back((*wanted)[k]);
     } else if ((*wanted)[k] != kEllipsis) {
@@ -98,6 +119,7 @@ Expr InputGrad(const Vjp& v, const EinsumEquation& equation, int input) {
   const bool same = sum.operands.size() == 1 && sum.equation.inputs[0] == found;
   Expr dx =
       same ? v.dy() : v.b().Op("Einsum", sum.operands, {{"equation", sum.equation.ToString()}});
+  if (!foreign_axes.empty()) dx = ReduceSum(dx, std::move(foreign_axes), /*keepdims=*/false);
   if (constant_axes.empty()) return dx;
   // Expand keeps broadcast ellipsis dimensions, which the engine sums.
   return Expand(Unsqueeze(dx, std::move(constant_axes)), ShapeVector(v.x(input)));

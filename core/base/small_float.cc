@@ -139,6 +139,8 @@ void EncodeEach(const float* x, int64_t n, uint8_t* codes, const One& one) {
 
 bool IsSmallFloat(DType dtype) { return FormatOf(dtype) != nullptr || dtype == DType::kFloat8E8M0; }
 
+bool IsFloat8(DType dtype) { return FormatOf(dtype) != nullptr && DTypeBits(dtype) == 8; }
+
 bool IsSmallInteger(DType dtype) {
   return dtype == DType::kInt4 || dtype == DType::kUint4 || dtype == DType::kInt2 ||
          dtype == DType::kUint2;

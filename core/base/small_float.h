@@ -13,6 +13,8 @@ namespace onward {
 
 // float8 in all its kinds, float6, float4.
 bool IsSmallFloat(DType dtype);
+// The four kinds of float8 with a sign, which the standard counts among the floats.
+bool IsFloat8(DType dtype);
 // int4, uint4, int2, uint2.
 bool IsSmallInteger(DType dtype);
 inline bool IsSmall(DType dtype) { return IsSmallFloat(dtype) || IsSmallInteger(dtype); }

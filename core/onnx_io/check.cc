@@ -30,6 +30,20 @@ onnx::NodeProto LightProto(const Node& node) {
   return proto;
 }
 
+// Withdrawn operators that files have, and that are read (RaiseOpset knows what they mean): the
+// schema of what came after them, which says what is valid. Null for others.
+const onnx::OpSchema* HeirOf(const Node& withdrawn, int opset, onnx::NodeProto* proto) {
+  constexpr int kResizeOpset = 10, kScalesOfChannelsOpset = 21;
+  if (withdrawn.Is("GroupNormalization")) {
+    return onnx::OpSchemaRegistry::Schema("GroupNormalization", kScalesOfChannelsOpset, "");
+  }
+  if (withdrawn.Is("Upsample") && opset == kResizeOpset) {
+    proto->set_op_type("Resize");
+    return onnx::OpSchemaRegistry::Schema("Resize", kResizeOpset, "");
+  }
+  return nullptr;
+}
+
 void CheckNode(const Node& node, const std::map<std::string, int>& opsets, const Place& place,
                std::vector<Finding>* findings) {
   if (node.domain == "com.microsoft.training" || !IsStandardDomain(node.domain)) return;
@@ -42,8 +56,10 @@ void CheckNode(const Node& node, const std::map<std::string, int>& opsets, const
   }
   const onnx::OpSchema* schema =
       onnx::OpSchemaRegistry::Schema(node.op_type, it->second, node.domain);
-  if (schema == nullptr || schema->deprecated()) {
-    const bool withdrawn = schema != nullptr;
+  const bool withdrawn = schema != nullptr && schema->deprecated();
+  onnx::NodeProto proto = LightProto(node);
+  if (withdrawn) schema = HeirOf(node, it->second, &proto);
+  if (schema == nullptr) {
     AddFinding(
         "unknown-operator", place,
         absl::StrCat(withdrawn ? "the standard has withdrawn operator " : "there is no operator ",
@@ -61,7 +77,7 @@ void CheckNode(const Node& node, const std::map<std::string, int>& opsets, const
                "give the attribute a value", findings);
   }
   try {
-    schema->Verify(LightProto(node));
+    schema->Verify(proto);
   } catch (const std::exception& e) {
     AddFinding("bad-node", place, e.what(), "see the operator's specification", findings);
   }

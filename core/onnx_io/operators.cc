@@ -2,6 +2,7 @@
 #include "core/onnx_io/operators.h"
 
 #include <algorithm>
+#include <cmath>
 #include <deque>
 #include <exception>
 
@@ -10,6 +11,7 @@
 #include "core/base/status.h"
 #include "core/graph/attribute_lists.h"
 #include "core/graph/constraints/constraints.h"
+#include "core/graph/einsum_equation.h"
 #include "core/graph/infer.h"
 #include "core/graph/inline.h"
 #include "core/onnx_io/ml_types.h"
@@ -180,6 +182,7 @@ class OnnxOperators : public OperatorSet {
       for (size_t i = 0; i < types.size() && i < inputs.size(); ++i) types[i] = TypeAt(inputs, i);
       return types;
     }
+    if (node.Is("Einsum")) return InferEinsum(node, inputs);
     // Bodies are inferred when they run; here their outputs are unknown.
     for (const char* op : {"If", "Loop", "Scan", "SequenceMap"}) {
       if (node.Is(op)) return types;
@@ -333,6 +336,18 @@ class OnnxOperators : public OperatorSet {
     return false;
   }
 
+  // onnx's own inference wants ellipses of as many axes in every operand.
+  static absl::StatusOr<std::vector<ValueType>> InferEinsum(const Node& node,
+                                                            absl::Span<const InputFact> inputs) {
+    std::vector<ValueType> operands;
+    for (size_t i = 0; i < inputs.size(); ++i) operands.push_back(TypeAt(inputs, i));
+    const absl::StatusOr<EinsumEquation> equation = ParseEinsum(node.String("equation", ""));
+    if (!equation.ok()) return Annotate(equation.status(), node.Describe());
+    absl::StatusOr<ValueType> type = EinsumType(*equation, operands);
+    if (!type.ok()) return Annotate(type.status(), node.Describe());
+    return std::vector<ValueType>{*std::move(type)};
+  }
+
   absl::StatusOr<std::vector<ValueType>> InferOwn(const Node& node,
                                                   absl::Span<const InputFact> inputs,
                                                   const std::map<std::string, int>& opsets) const {
@@ -395,6 +410,27 @@ class OnnxOperators : public OperatorSet {
     return function;
   }
 
+  // Sizes are products in float, as onnxruntime and the kernel have them: 5 * 1.4 is 7 there.
+  // onnx multiplies in double, which gives 6, because the float 1.4 is a bit less than that.
+  static void CompleteResize(const Node& node, absl::Span<const InputFact> inputs, ValueType* out) {
+    const size_t at = inputs.size() == 2 ? 1 : 2;  // opset 10 has no regions before the scales
+    const ValueType in = TypeAt(inputs, 0);
+    if (at >= inputs.size() || inputs[at].constant == nullptr || in.rank() != out->rank() ||
+        node.String("coordinate_transformation_mode", "") == "tf_crop_and_resize") {
+      return;
+    }
+    const absl::StatusOr<std::vector<double>> scales = ToDoubles(*inputs[at].constant);
+    for (size_t i = 0; scales.ok() && i < scales->size(); ++i) {
+      const std::vector<int64_t> axes = node.Ints("axes");
+      const int64_t listed = i < axes.size() ? axes[i] : static_cast<int64_t>(i);
+      const absl::StatusOr<int> axis = NormalizeAxis(listed, in.rank());
+      if (!axis.ok() || !in.dims[*axis].known() || !out->dims[*axis].known()) continue;
+      const float size =
+          std::floor(static_cast<float>(in.dims[*axis].value) * static_cast<float>((*scales)[i]));
+      if (size < 0x1p48f) out->dims[*axis].value = static_cast<int64_t>(size);
+    }
+  }
+
   // What onnx's own inference leaves open although it is certain.
   static void CompleteTypes(const Node& node, absl::Span<const InputFact> inputs,
                             std::vector<ValueType>* types) {
@@ -402,6 +438,7 @@ class OnnxOperators : public OperatorSet {
     if (node.domain == kMlDomain) return CompleteMlTypes(node, inputs, types);
     ValueType& out = (*types)[0];
     if (node.Is("GroupNormalization")) out = TypeAt(inputs, 0);
+    if (node.Is("Resize")) CompleteResize(node, inputs, &out);
     // onnx's inference stops at an axis that is smaller than the input's.
     const std::vector<int64_t> sizes = node.Ints("output_shape");
     const int rank = static_cast<int>(sizes.size()) + 2;

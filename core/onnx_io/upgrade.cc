@@ -29,16 +29,18 @@ namespace {
 constexpr int64_t kMaxConvertedElements = 1024;
 // The only one whose Scan has a batch (batch_scan.h).
 constexpr int kBatchScanOpset = 8;
-// The last one with the forms of WithFormsOfOpset10, and with logarithms of integers.
-constexpr int kAttributesAsOperandsOpset = 10, kIntegerLogSumsOpset = 27;
+// The last ones with the forms of WithFormsOfOpset10 and of WithScalesOfChannels.
+constexpr int kAttributesAsOperandsOpset = 10, kScalesOfGroupsOpset = 20;
 
 bool SameForms(const Graph& graph, int from, int to) {
   for (const Node& node : graph.nodes) {
     if (!node.domain.empty()) continue;
     const onnx::OpSchema* before = onnx::OpSchemaRegistry::Schema(node.op_type, from, "");
     const onnx::OpSchema* after = onnx::OpSchemaRegistry::Schema(node.op_type, to, "");
-    if (before == nullptr || after == nullptr || before->since_version() != after->since_version())
+    if (before == nullptr || after == nullptr || after->deprecated() ||
+        before->since_version() != after->since_version()) {
       return false;
+    }
     bool same = true;
     ForEachBody(node, [&](const std::string&, const Graph& body) {
       same = same && SameForms(body, from, to);
@@ -191,6 +193,7 @@ absl::StatusOr<Graph> RaiseOpset(const Graph& graph, int target) {
   Graph light = graph;
   light.functions.clear();
   if (from == kBatchScanOpset) DisguiseBatchScans(&light);
+  if (from == kAttributesAsOperandsOpset) ReplaceUpsample(&light);
   DisguiseRuntimeOperators(&light);
   absl::btree_map<std::string, Tensor> kept;
   for (const auto& [name, tensor] : graph.initializers) {
@@ -207,7 +210,7 @@ absl::StatusOr<Graph> RaiseOpset(const Graph& graph, int target) {
   Graph typed = light;
   const std::unique_ptr<OperatorSet> operators = MakeOnnxOperators(nullptr);
   ONWARD_RETURN_IF_ERROR(InferKnownTypes(&typed, *operators));
-  if (from <= kIntegerLogSumsOpset && target > kIntegerLogSumsOpset) WidenLogSums(typed, &light);
+  WidenIntegers(typed, target, &light);
   const Renaming neutral = NeutralNames(light);
   for (Graph* g : {&light, &typed}) RenameEverywhere(neutral, g);
   onnx::ModelProto model = GraphToModelProto(light, 10, "onward");
@@ -222,6 +225,9 @@ absl::StatusOr<Graph> RaiseOpset(const Graph& graph, int target) {
   }
   if (from <= kAttributesAsOperandsOpset && target > kAttributesAsOperandsOpset) {
     ONWARD_ASSIGN_OR_RETURN(raised, WithFormsOfOpset10(std::move(raised), typed));
+  }
+  if (from <= kScalesOfGroupsOpset && target > kScalesOfGroupsOpset) {
+    ONWARD_ASSIGN_OR_RETURN(raised, WithScalesOfChannels(std::move(raised), typed));
   }
   RenameEverywhere(OriginalNames(neutral, graph, raised), &raised);
   UndisguiseRuntimeOperators(&raised);

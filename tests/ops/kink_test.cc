@@ -45,6 +45,11 @@ const std::vector<DType>& Floats() {
       new std::vector<DType>{DType::kFloat, DType::kDouble, DType::kFloat16, DType::kBFloat16};
   return *types;
 }
+const std::vector<DType>& Float8s() {
+  static const auto* const types = new std::vector<DType>{
+      DType::kFloat8E4M3FN, DType::kFloat8E4M3FNUZ, DType::kFloat8E5M2, DType::kFloat8E5M2FNUZ};
+  return *types;
+}
 const std::vector<DType>& Signed() {
   static const auto* const types =
       new std::vector<DType>{DType::kInt8, DType::kInt16, DType::kInt32, DType::kInt64};
@@ -167,6 +172,14 @@ std::vector<Literal> Ends() {
       {"IsInf_up", {odd}, {Row({0, 0, 0, 1}, flag)}, Floats(), {{"detect_negative", 0}}},
       {"IsInf_down", {odd}, {Row({1, 0, 0, 0}, flag)}, Floats(), {{"detect_positive", 0}}},
       {"IsNaN", {odd}, {Row({0, 0, 1, 0}, flag)}, Floats()},
+      {"IsNaN_float8", {Row({-1, 0, kNaN, 0.5})}, {Row({0, 0, 1, 0}, flag)}, Float8s()},
+      {"IsInf_float8e5m2", {odd}, {Row({1, 0, 0, 1}, flag)}, {DType::kFloat8E5M2}},
+      {"IsInf_float8e5m2_up",
+       {odd},
+       {Row({0, 0, 0, 1}, flag)},
+       {DType::kFloat8E5M2},
+       {{"detect_negative", 0}}},
+      {"IsInf_float8", {Row({-1, 0, kNaN, 0.5})}, {Row({0, 0, 0, 0}, flag)}, Float8s()},
       {"Reciprocal", {Row({0, -0.0, kInf, 2})}, {Row({kInf, -kInf, 0, 0.5})}, Floats()},
       {"Sqrt", {Row({0, 4, kInf, -1})}, {Row({0, 2, kInf, kNaN})}, Floats()},
       {"Exp", {Row({-kInf, 0, kInf})}, {Row({0, 1, kInf})}, Floats()},

@@ -45,6 +45,19 @@ std::vector<OpCase> EinsumCases() {
       row("Einsum_ellipsis_inside", "i...j,k...j->...ik", {Real({2, 2, 3}), Real({2, 1, 3})}),
       row("Einsum_ellipsis_empty", "...i,...i->...", {Real({3}), Real({3})}),
       row("Einsum_ellipsis_alone", "...,...", {Real({2, 3}), Real({1, 3})}),
+      row("Einsum_ellipsis_unequal", "...ij,...jk->...ik", {Real({2, 2, 3}), Real({3, 2})})
+          .Unknown({0}),
+      row("Einsum_ellipsis_unequal_broadcast", "...i,...i->...i",
+          {Real({2, 1, 3, 2}), Real({2, 1, 2})}),
+      row("Einsum_ellipsis_unequal_inside", "i...j,k...j->k...i",
+          {Real({2, 2, 3}), Real({2, 2, 1, 3})}),
+      row("Einsum_ellipsis_unequal_implicit", "...j,i...", {Real({2, 3}), Real({2, 2, 2})}),
+      row("Einsum_ellipsis_unequal_three", "i...,...,...j->j...",
+          {Real({2, 2}), Real({}), Real({2, 1, 3})}),
+      row("Einsum_ellipsis_unequal_alone", "a...b,...c->c...", {Real({2, 2, 3}), Real({2, 1, 2})}),
+      row("Einsum_ellipsis_unequal_diagonal", "i...i,j...->...j",
+          {Real({2, 3, 2}), Real({2, 2, 3})}),
+      row("Einsum_ellipsis_unequal_summed", "i...,...->i", {Real({2, 2, 3}), Real({3})}),
       row("Einsum_ellipsis_of_one", "i...,j->...ji", {Real({2, 3, 2}), Real({2})}),
   };
 }

@@ -45,6 +45,8 @@ std::vector<OpCase> NormalizationCases() {
           .Unknown({0}),
       Case("GroupNormalization_planes", {Real({1, 4, 2, 2}), Real({4}), Real({4})},
            {{"epsilon", 0.1}, {"num_groups", 4}}),
+      Case("GroupNormalization_stash", {Real({2, 4, 2}), Real({4}), Real({4})},
+           {{"num_groups", 2}, {"stash_type", Code(DType::kFloat)}}),
       Case("RMSNormalization", {Real({3, 4}), Real({4})}).Unknown({0}),
       Case("RMSNormalization_axis", {Real({2, 3, 2}), Real({3, 2})}, {{"axis", 1}}),
       Case("LpNormalization", {Real({3, 4})}),

@@ -13,34 +13,59 @@ constexpr DType kSmallFloats[] = {
     DType::kFloat4E2M1,   DType::kFloat6E2M3,     DType::kFloat6E3M2};
 constexpr DType kSmallIntegers[] = {DType::kInt4, DType::kUint4, DType::kInt2, DType::kUint2};
 
+std::string Named(const char* op, DType dtype) { return std::string(op) + "_" + DTypeName(dtype); }
+
+// Steps of three elements: they begin inside of bytes.
+void AddScatters(DType type, std::vector<OpCase>& cases) {
+  const Arg cache = Fed({2, 3, 3}, {0, 1, 1, 0, 1, 1, 0, 1, 0, 0, 1, 1, 0, 0, 1, 1, 1, 0}, type);
+  cases.push_back(Case(Named("TensorScatter", type),
+                       {cache, Fed({2, 1, 3}, {1, 1, 0, 0, 1, 0}, type), Fed({2}, {1, 2})}));
+  cases.push_back(
+      Case(Named("TensorScatter", type) + "_circular",
+           {cache, Fed({2, 2, 3}, {1, 1, 0, 0, 1, 0, 1, 1, 1, 0, 0, 0}, type), Fed({2}, {2, 4})},
+           {{"mode", "circular"}}));
+}
+
 // Odd numbers of elements: they do not fill their last byte.
 void AddCasts(std::vector<OpCase>& cases) {
-  const auto named = [](const char* op, DType dtype) {
-    return std::string(op) + "_" + DTypeName(dtype);
-  };
   for (const DType to : kSmallFloats) {
-    cases.push_back(Case(named("Cast", to), {Real({7, 77}, -40, 40)}, {{"to", Code(to)}}));
-    cases.push_back(Case(named("Cast", to) + "_free", {Real({5, 5}, -9, 9)},
+    cases.push_back(Case(Named("Cast", to), {Real({7, 77}, -40, 40)}, {{"to", Code(to)}}));
+    cases.push_back(Case(Named("Cast", to) + "_free", {Real({5, 5}, -9, 9)},
                          {{"saturate", 0}, {"to", Code(to)}}));
   }
   cases.push_back(
       Case("Cast_float8e8m0", {Real({3, 7}, 0.1, 30)}, {{"to", Code(DType::kFloat8E8M0)}}));
   for (const DType to : kSmallIntegers) {
-    cases.push_back(Case(named("Cast", to), {Real({7, 77}, -3, 3)}, {{"to", Code(to)}}));
-    cases.push_back(Case(named("Transpose", to),
+    cases.push_back(Case(Named("Cast", to), {Real({7, 77}, -3, 3)}, {{"to", Code(to)}}));
+    cases.push_back(Case(Named("Transpose", to),
                          {Fed({3, 5}, {0, 1, 1, 0, 1, 1, 0, 1, 0, 0, 1, 1, 0, 0, 1}, to)}));
-    cases.push_back(Case(named("Pad", to), {Fed({3}, {1, 0, 1}, to), Ints({1, 2})}));
+    cases.push_back(Case(Named("Pad", to), {Fed({3}, {1, 0, 1}, to), Ints({1, 2})}));
+    AddScatters(to, cases);
   }
   for (const DType from : {DType::kFloat8E4M3FN, DType::kFloat8E5M2FNUZ, DType::kFloat4E2M1,
                            DType::kInt4, DType::kUint2}) {
     for (const DType to : {DType::kFloat, DType::kFloat16, DType::kInt64, DType::kBool,
                            DType::kFloat8E5M2, DType::kInt2}) {
-      cases.push_back(Case(named("Cast", from) + "_to_" + DTypeName(to),
+      cases.push_back(Case(Named("Cast", from) + "_to_" + DTypeName(to),
                            {Fed({5}, {0, 1, 1, 0, 1}, from)}, {{"to", Code(to)}}));
     }
   }
+  AddScatters(DType::kFloat4E2M1, cases);
   cases.push_back(
       Case("BitCast", {Fed({3}, {0, 5, 127}, DType::kUint8)}, {{"to", Code(DType::kInt8)}}));
+}
+
+// What else the standard defines for float8.
+void AddFloat8(std::vector<OpCase>& cases) {
+  for (const DType type :
+       {DType::kFloat8E4M3FN, DType::kFloat8E4M3FNUZ, DType::kFloat8E5M2, DType::kFloat8E5M2FNUZ}) {
+    const Arg x = Fed({2, 3}, {0, 1, -2, 3, 4, -1}, type);
+    const std::string name = std::string("_") + DTypeName(type);
+    cases.push_back(Case("IsNaN" + name, {x}));
+    cases.push_back(Case("IsInf" + name, {x}));
+    cases.push_back(Case("Dropout" + name, {x}));
+    cases.push_back(Case("Dropout_mask" + name, {x}).Outputs(2, {0, 1}));
+  }
 }
 
 void AddLinear(std::vector<OpCase>& cases) {
@@ -226,6 +251,7 @@ std::vector<OpCase> QuantizeCases() { return {}; }
 std::vector<OpCase> QuantizeForwardCases() {
   std::vector<OpCase> cases;
   AddCasts(cases);
+  AddFloat8(cases);
   AddLinear(cases);
   AddProducts(cases);
   AddConvolutions(cases);

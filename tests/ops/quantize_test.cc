@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -168,6 +169,22 @@ TEST(SmallTypes, PowersOfTwoAreRoundedAsAsked) {
   EXPECT_THAT(codes(true, PowerRounding::kUp), ElementsAre(127, 127, 128, 0, 254));
   EXPECT_THAT(codes(true, PowerRounding::kDown), ElementsAre(126, 127, 127, 0, 254));
   EXPECT_THAT(codes(false, PowerRounding::kNearest), ElementsAre(127, 127, 128, 255, 255));
+}
+
+// What is kept is scaled in float and rounded once.
+TEST(SmallTypes, AreDropped) {
+  const Graph graph = GraphOf(
+      AtOpset(22,
+              "m (float[600] x) => (float[600] y, float[600] z, float[600] k) "
+              "<float r = {0.25}, bool t = {1}, float s = {0.75}> "
+              "{ h = Cast<to = 17>(x) q = Cast<to = 19>(r) d, m = Dropout<seed = 7>(h, q, t) "
+              "y = Cast<to = 1>(d) k = Cast<to = 1>(m) f = Cast<to = 1>(h) g = Div(f, s) "
+              "e = Mul(g, k) w = Cast<to = 17>(e) z = Cast<to = 1>(w) }"));
+  Tensor x(DType::kFloat, {600});
+  for (int i = 0; i < 600; ++i) x.data<float>()[i] = static_cast<float>(i - 300);
+  const auto found = RunGraph(graph, {"y", "z", "k"}, {{"x", x}});
+  EXPECT_EQ(found[0], found[1]);
+  EXPECT_NEAR(std::accumulate(found[2].begin(), found[2].end(), 0.0), 450, 60);
 }
 
 // Every code is the nearest one to its own number.

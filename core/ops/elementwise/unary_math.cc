@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Functions of one number: signs, rounding, exponentials, trigonometry, and the
 // predicates IsNaN and IsInf.
+#include <array>
 #include <cmath>
 #include <limits>
 #include <type_traits>
 
+#include "core/base/small_float.h"
 #include "core/ops/cpu/float_math.h"
 #include "core/ops/cpu/scalar_math.h"
 #include "core/ops/cpu/vector_math.h"
@@ -104,6 +106,30 @@ struct IsInfOp {
   }
 };
 
+// A predicate of float8 too: there it is a table of the answer for each code.
+template <typename Op>
+absl::StatusOr<Kernel> MakePredicate(const KernelRequest& request) {
+  const DType dtype = request.HasInput(0) ? request.inputs[0].dtype : DType::kUndefined;
+  if (!IsFloat8(dtype)) return MakeUnary<Op, FloatingTypes>(request, kLightGrain);
+  if (request.outputs[0].dtype != DType::kBool) return UnservedType(request);
+  const Op op = MakeOp<Op>(request.node);
+  const SmallValues& values = SmallValuesOf(dtype);
+  std::array<bool, std::tuple_size_v<SmallValues>> answers;
+  for (size_t code = 0; code < answers.size(); ++code) answers[code] = op(values[code]);
+  const auto body = [answers](absl::Span<const Operand> in, void* out, int64_t n) {
+    const uint8_t* codes = in[0].as<uint8_t>();
+    bool* y = static_cast<bool*>(out);
+    for (int64_t i = 0; i < n; ++i) y[i] = answers[codes[i]];
+  };
+  return BroadcastKernel(request, {0}, body, kLightGrain);
+}
+
+template <typename Op>
+KernelTable::Entry Predicate(int since) {
+  return {"reference", since,       MakePredicate<Op>, FloatingTypes::Names() + ", float8",
+          false,       LikeInput(0)};
+}
+
 template <auto kFunction>
 KernelTable::Entry Heavy(int since) {
   return Unary<Apply<kFunction>, FloatingTypes>(since, kHeavyGrain);
@@ -141,8 +167,8 @@ void RegisterUnaryMathKernels(KernelTable& table) {
   table.Add("Atanh", Heavy<kAtanh>(9));
   table.Add("Not", Unary<NotOp, BoolType>(1));
   table.Add("BitwiseNot", Unary<BitwiseNotOp, IntegerTypes>(18));
-  table.Add("IsNaN", Unary<IsNaNOp, FloatingTypes>(9));
-  table.Add("IsInf", Unary<IsInfOp, FloatingTypes>(10));
+  table.Add("IsNaN", Predicate<IsNaNOp>(9));
+  table.Add("IsInf", Predicate<IsInfOp>(10));
 }
 
 }  // namespace onward

@@ -171,11 +171,16 @@ absl::StatusOr<AxisMap> MapOf(const Node& node, Coordinates mode, const AxisSize
                                                      a.out, " elements"));
   }
   const bool exclude_outside = node.Int("exclude_outside", 0) != 0;
+  // Whole pixels are picked by quotients of floats, as onnxruntime has them: 6 / 1.2 is 5 there,
+  // and less than 5 in double, because the float 1.2 is a bit more than that.
+  const bool quotient =
+      mode == Coordinates::kAsymmetric && node.String("mode", "nearest") == "nearest";
   std::vector<double> weights(filter.count);
   map.starts = {0};
   map.starts.reserve(a.out + 1);
   for (int64_t o = 0; o < a.out; ++o) {
-    const double x = Original(mode, a, static_cast<double>(o));
+    const double x = quotient ? static_cast<float>(o) / static_cast<float>(a.scale)
+                              : Original(mode, a, static_cast<double>(o));
     if (mode == Coordinates::kCrop && !(x >= 0 && x <= static_cast<double>(a.in - 1))) {
       map.outside.push_back(o);
       map.starts.push_back(map.starts.back());
@@ -223,7 +228,7 @@ absl::Status ReadScales(const Node& node, const Tensor& scales, std::vector<Axis
                        absl::StrCat("scales holds ", values[i], ", expected numbers above 0"));
     }
     axes[i].scale = values[i];
-    // In float, as shape inference has it.
+    // In float, as onnxruntime and Onward's shape inference have it.
     const float out = std::floor(static_cast<float>(axes[i].in) * static_cast<float>(values[i]));
     if (out >= 0x1p48f) return NodeError(node, "the result is too large");
     axes[i].out = static_cast<int64_t>(out);

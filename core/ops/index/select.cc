@@ -117,6 +117,14 @@ absl::StatusOr<Kernel> MakeOneHot(const KernelRequest& request) {
   return kernel;
 }
 
+// Where elements of two parts have one that is not zero.
+template <typename T>
+void AddComplex(const T* parts, int64_t n, std::vector<int64_t>* positions) {
+  for (int64_t i = 0; i < n; ++i) {
+    if (parts[2 * i] != T(0) || parts[2 * i + 1] != T(0)) positions->push_back(i);
+  }
+}
+
 // Flat positions of the elements that are not zero (strings: not empty).
 absl::StatusOr<std::vector<int64_t>> NonZeroPositions(const Node& node, const Tensor& t) {
   std::vector<int64_t> positions;
@@ -126,6 +134,14 @@ absl::StatusOr<std::vector<int64_t>> NonZeroPositions(const Node& node, const Te
     for (int64_t i = 0; i < n; ++i) {
       if (!s[i].empty()) positions.push_back(i);
     }
+    return positions;
+  }
+  if (t.dtype() == DType::kComplex64) {
+    AddComplex(t.data<float>(), n, &positions);
+    return positions;
+  }
+  if (t.dtype() == DType::kComplex128) {
+    AddComplex(t.data<double>(), n, &positions);
     return positions;
   }
   const bool known = DispatchNumeric(t.dtype(), [&]<typename T>() {
@@ -258,7 +274,7 @@ absl::StatusOr<Kernel> MakeReverseSequence(const KernelRequest& request) {
 
 void RegisterSelectKernels(KernelTable& table) {
   table.Add("OneHot", {"reference", 9, MakeOneHot, "all but packed"});
-  table.Add("NonZero", {"reference", 9, MakeNonZero, "numeric, bool, string"});
+  table.Add("NonZero", {"reference", 9, MakeNonZero, "numeric, complex, bool, string"});
   table.Add("Compress", {"reference", 9, MakeCompress, "all but packed"});
   table.Add("ReverseSequence", {"reference", 10, MakeReverseSequence, "all but packed"});
 }

@@ -224,15 +224,28 @@ Distinct FindDistinct(const T* rows, int64_t n, int64_t m, bool sorted) {
   return moved;
 }
 
+// Calls f.template operator()<T>(parts): what an element is compared as, and how many of these it
+// is. Complex numbers are ordered by their real parts first, as numpy does; false for types
+// without an order.
+template <typename F>
+bool DispatchOrdered(DType dtype, F&& f) {
+  switch (dtype) {
+    case DType::kString: f.template operator()<std::string>(1); return true;
+    case DType::kComplex64: f.template operator()<float>(2); return true;
+    case DType::kComplex128: f.template operator()<double>(2); return true;
+    default: return DispatchNumeric(dtype, [&]<typename T>() { f.template operator()<T>(1); });
+  }
+}
+
 // `in` as [outer, n, inner], the slices along n being what is compared.
 template <typename T>
-Distinct DistinctSlices(const Tensor& x, const Shape& in, int axis, bool sorted) {
+Distinct DistinctSlices(const Tensor& x, const Shape& in, int axis, int64_t parts, bool sorted) {
   const int64_t outer = in.elements(0, axis), n = in[axis];
   const int64_t inner = in.elements(axis + 1, in.rank());
-  if (outer == 1) return FindDistinct(x.data<T>(), n, inner, sorted);
+  if (outer == 1) return FindDistinct(x.data<T>(), n, inner * parts, sorted);
   Tensor rows(x.dtype(), in);
   StridedCopy(x.dtype(), {n, outer, inner}, {inner, n * inner, 1}).Run(rows.raw(), x.raw());
-  return FindDistinct(rows.data<T>(), n, outer * inner, sorted);
+  return FindDistinct(rows.data<T>(), n, outer * inner * parts, sorted);
 }
 
 absl::Status GiveInts(const OutputSlot& slot, const KernelCall& call,
@@ -251,7 +264,7 @@ absl::StatusOr<Kernel> MakeUnique(const KernelRequest& request) {
   const absl::StatusOr<int> axis = NormalizeAxis(request.node.Int("axis", 0), in.rank());
   if (!axis.ok()) return AtNode(request.node, axis.status());
   const DType dtype = request.inputs[0].dtype;
-  if (dtype != DType::kString && !DispatchNumeric(dtype, []<typename T>() {})) {
+  if (!DispatchOrdered(dtype, []<typename T>(int64_t) {})) {
     return NodeUnimplemented(request.node,
                              absl::StrCat("no kernel for ", std::string(DTypeName(dtype))));
   }
@@ -262,11 +275,9 @@ absl::StatusOr<Kernel> MakeUnique(const KernelRequest& request) {
   kernel.run = [=, axis = *axis](const KernelCall& call) -> absl::Status {
     const Tensor& x = *call.inputs[0];
     Distinct d;
-    if (dtype == DType::kString) {
-      d = DistinctSlices<std::string>(x, in, axis, sorted);
-    } else {
-      DispatchNumeric(dtype, [&]<typename T>() { d = DistinctSlices<T>(x, in, axis, sorted); });
-    }
+    DispatchOrdered(dtype, [&]<typename T>(int64_t parts) {
+      d = DistinctSlices<T>(x, in, axis, parts, sorted);
+    });
     if (slots[0].wanted()) {
       const int64_t n = static_cast<int64_t>(d.first.size());
       Shape out = in;
@@ -290,7 +301,7 @@ absl::StatusOr<Kernel> MakeUnique(const KernelRequest& request) {
 
 void RegisterSortKernels(KernelTable& table) {
   table.Add("TopK", {"reference", 10, MakeTopK, "numeric"});
-  table.Add("Unique", {"reference", 11, MakeUnique, "numeric, bool, string"});
+  table.Add("Unique", {"reference", 11, MakeUnique, "numeric, complex, bool, string"});
 }
 
 }  // namespace onward

@@ -7,7 +7,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "core/ops/cpu/adapt.h"
 #include "core/ops/index/index.h"
+#include "core/ops/movement/through_bytes.h"
 
 namespace onward {
 namespace {
@@ -107,7 +109,8 @@ absl::StatusOr<Kernel> MakeTensorScatter(const KernelRequest& request) {
 }  // namespace
 
 void RegisterTensorScatterKernels(KernelTable& table) {
-  table.Add("TensorScatter", {"reference", 24, MakeTensorScatter, "all but packed"});
+  table.Add("TensorScatter",
+            {"reference", 24, ThroughBytes(MakeTensorScatter), "all", false, LikeInput(0)});
 }
 
 }  // namespace onward

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/small_float.h"
 #include "core/ops/cpu/register.h"
 #include "core/ops/movement/movement.h"
 #include "core/ops/random/random_draws.h"
@@ -58,6 +59,27 @@ void Drop(const RandomSource& source, RandomState state, double ratio, int64_t n
   });
 }
 
+// The same of float8, in float; what is too large for the type becomes its largest number, as
+// Cast has it by default.
+void DropFloat8(const RandomSource& source, RandomState state, double ratio, const Tensor& x,
+                Tensor* y, bool* mask) {
+  const SmallValues& values = SmallValuesOf(x.dtype());
+  const float scale = 1.0f / (1.0f - static_cast<float>(ratio));
+  source.ForDraws(state, x.elements(), [&](int64_t begin, int64_t end, const double* u) {
+    const int64_t size = end - begin;
+    if (mask != nullptr) {
+      for (int64_t i = 0; i < size; ++i) mask[begin + i] = u[i] >= ratio;
+    }
+    if (y == nullptr) return;
+    const uint8_t* codes = x.data<uint8_t>() + begin;
+    float kept[RandomSource::kChunk];
+    for (int64_t i = 0; i < size; ++i) {
+      kept[i] = values[codes[i]] * (u[i] >= ratio ? scale : 0.0f);
+    }
+    EncodeSmallFloats(x.dtype(), kept, size, {}, y->data<uint8_t>() + begin);
+  });
+}
+
 // Dropout that passes its input on: a view if nobody asks for the mask.
 absl::StatusOr<Kernel> PassOn(const KernelRequest& request) {
   const Layout layout = request.inputs[0].layout;
@@ -94,7 +116,7 @@ absl::StatusOr<Kernel> MakeDropout(const KernelRequest& request) {
   }
   if (passes && request.HasOutput(0) && !request.HasOutput(1)) return PassOn(request);
   const DType dtype = request.inputs[0].dtype;
-  if (!IsFloating(dtype)) return NoKernelFor(node, dtype);
+  if (!IsFloating(dtype) && !IsFloat8(dtype)) return NoKernelFor(node, dtype);
   const Shape shape = request.in(0);
   const OutputSlot data_slot(request, 0), mask_slot(request, 1);
   ONWARD_RETURN_IF_ERROR(data_slot.Accepts(shape));
@@ -121,9 +143,14 @@ absl::StatusOr<Kernel> MakeDropout(const KernelRequest& request) {
       if (mask != nullptr) std::fill_n(mask->data<bool>(), mask->elements(), true);
       return absl::OkStatus();
     }
+    bool* flags = mask != nullptr ? mask->data<bool>() : nullptr;
+    if (IsFloat8(dtype)) {
+      DropFloat8(source, call.random, ratio, x, y, flags);
+      return absl::OkStatus();
+    }
     DispatchFloating(dtype, [&]<typename T>() {
       Drop(source, call.random, ratio, x.elements(), x.data<T>(), y ? y->data<T>() : nullptr,
-           mask ? mask->data<bool>() : nullptr);
+           flags);
     });
     return absl::OkStatus();
   };
@@ -296,7 +323,7 @@ absl::StatusOr<Kernel> MakeMultinomial(const KernelRequest& request) {
 
 void RegisterRandomKernels(KernelTable& table) {
   const std::string floating = "float, double, float16, bfloat16";
-  table.Add("Dropout", {"reference", 12, MakeDropout, floating});
+  table.Add("Dropout", {"reference", 12, MakeDropout, floating + ", float8"});
   table.Add("RandomUniform", {"reference", 1, MakeRandomUniform, floating});
   table.Add("RandomUniformLike", {"reference", 1, MakeRandomUniformLike, floating});
   table.Add("RandomNormal", {"reference", 1, MakeRandomNormal, floating});

@@ -79,7 +79,9 @@ Arrays Einsum(const Call& c) {
   int covered = 0;
   for (size_t i = 0; i < terms.size(); ++i) {
     const int letters = static_cast<int>(terms[i].size());
-    if (terms[i].find('.') != std::string::npos) covered = c.in[i].rank() - letters + 3;
+    if (terms[i].find('.') != std::string::npos) {
+      covered = std::max(covered, c.in[i].rank() - letters + 3);
+    }
     terms[i] = Spelled(terms[i], c.in[i].rank());
     for (size_t k = 0; k < terms[i].size(); ++k) {
       int64_t& size = sizes[terms[i][k]];

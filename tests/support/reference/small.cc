@@ -109,7 +109,10 @@ void WriteSmall(const std::vector<Number>& values, Tensor& t) {
   std::memset(t.raw(), 0, t.bytes());
   for (size_t i = 0; i < values.size(); ++i) {
     int bits = 0;
-    while (NumberOf(t.dtype(), bits) != values[i] && bits + 1 < 1 << width) ++bits;
+    const auto same = [&](Number v) {
+      return std::isnan(values[i]) ? std::isnan(v) : v == values[i];
+    };
+    while (!same(NumberOf(t.dtype(), bits)) && bits + 1 < 1 << width) ++bits;
     for (int b = 0; b < width; ++b) {
       const size_t at = i * width + b;
       t.data<uint8_t>()[at / 8] |= static_cast<uint8_t>(((bits >> b) & 1) << (at % 8));

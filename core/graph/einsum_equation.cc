@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "autograd/einsum_equation.h"
+#include "core/graph/einsum_equation.h"
 
 #include <algorithm>
 #include <map>
@@ -58,6 +58,70 @@ absl::Status CheckOutput(const EinsumEquation& equation) {
   return absl::OkStatus();
 }
 
+// Sizes of letters, and of axes of ellipses: these are numbered from the right, below zero.
+class Sizes {
+ public:
+  absl::Status Add(std::string_view term, const ValueType& type) {
+    const bool has_ellipsis = term.find(kEllipsis) != std::string_view::npos;
+    if (!type.has_rank) {
+      unknown_ellipsis_ |= has_ellipsis;
+      return absl::OkStatus();
+    }
+    const int covered = type.rank() - static_cast<int>(term.size()) + 1;
+    if (has_ellipsis ? covered < 0 : covered != 1) {
+      return absl::InvalidArgumentError(absl::StrCat("a term of ", term.size() - has_ellipsis,
+                                                     " letters does not fit ", type.ToString()));
+    }
+    if (has_ellipsis) ellipsis_ = std::max(ellipsis_, covered);
+    int axis = 0;
+    for (const char c : term) {
+      if (c != kEllipsis) {
+        ONWARD_RETURN_IF_ERROR(Meet(c, type.dims[axis++]));
+      }
+      for (int k = covered; c == kEllipsis && k > 0; --k) {
+        ONWARD_RETURN_IF_ERROR(Meet(-k, type.dims[axis++]));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  // Whether it is known how many axes the term has.
+  bool HasRank(std::string_view term) const {
+    return !unknown_ellipsis_ || term.find(kEllipsis) == std::string_view::npos;
+  }
+  std::vector<Dim> Dims(std::string_view term) {
+    std::vector<Dim> dims;
+    for (const char c : term) {
+      if (c != kEllipsis) dims.push_back(sizes_[c]);
+      for (int k = ellipsis_; c == kEllipsis && k > 0; --k) dims.push_back(sizes_[-k]);
+    }
+    return dims;
+  }
+
+ private:
+  absl::Status Meet(int label, const Dim& dim) {
+    const auto [it, first] = sizes_.try_emplace(label, dim);
+    Dim& met = it->second;
+    if (first || met == dim || (label < 0 && dim.value == 1)) return absl::OkStatus();
+    if (label < 0 && met.value == 1) {
+      met = dim;
+    } else if (met.known() && dim.known()) {
+      if (met.value == dim.value) return absl::OkStatus();
+      return absl::InvalidArgumentError(
+          absl::StrCat("an axis is ", met.value, " in one operand and ", dim.value, " in another"));
+    } else if (dim.known()) {
+      met = dim;
+    } else if (label < 0 && !met.known()) {
+      met = Dim{};  // either may be 1
+    }
+    return absl::OkStatus();
+  }
+
+  std::map<int, Dim> sizes_;
+  int ellipsis_ = 0;  // axes
+  bool unknown_ellipsis_ = false;
+};
+
 std::string TermText(const std::string& term) {
   return absl::StrReplaceAll(term, {{std::string(1, kEllipsis), "..."}});
 }
@@ -82,6 +146,22 @@ absl::StatusOr<EinsumEquation> ParseEinsum(std::string_view text) {
   ONWARD_RETURN_IF_ERROR(CheckTerm(equation.output));
   ONWARD_RETURN_IF_ERROR(CheckOutput(equation));
   return equation;
+}
+
+absl::StatusOr<ValueType> EinsumType(const EinsumEquation& equation,
+                                     absl::Span<const ValueType> operands) {
+  if (operands.size() != equation.inputs.size()) {
+    return absl::InvalidArgumentError("a term for each input is needed");
+  }
+  Sizes sizes;
+  ValueType result;
+  for (size_t i = 0; i < operands.size(); ++i) {
+    ONWARD_RETURN_IF_ERROR(sizes.Add(equation.inputs[i], operands[i]));
+    if (result.dtype == DType::kUndefined) result.dtype = operands[i].dtype;
+  }
+  result.has_rank = result.known() && sizes.HasRank(equation.output);
+  if (result.has_rank) result.dims = sizes.Dims(equation.output);
+  return result;
 }
 
 int64_t AxisOfTerm(std::string_view term, size_t at) {

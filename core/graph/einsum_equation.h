@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// The equation of an Einsum, read.
-#ifndef ONWARD_AUTOGRAD_EINSUM_EQUATION_H_
-#define ONWARD_AUTOGRAD_EINSUM_EQUATION_H_
+// The equation of an Einsum, read, and what it says of the result.
+#ifndef ONWARD_CORE_GRAPH_EINSUM_EQUATION_H_
+#define ONWARD_CORE_GRAPH_EINSUM_EQUATION_H_
 
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "core/tensor/value_type.h"
 
 namespace onward {
 
@@ -23,9 +25,14 @@ struct EinsumEquation {
 
 absl::StatusOr<EinsumEquation> ParseEinsum(std::string_view text);
 
+// The type of the result, as far as those of the operands tell it. The axes of ellipses are
+// broadcast against each other from the right, however many each operand has.
+absl::StatusOr<ValueType> EinsumType(const EinsumEquation& equation,
+                                     absl::Span<const ValueType> operands);
+
 // The axis that position `at` of a term is, negative from the end behind an ellipsis.
 int64_t AxisOfTerm(std::string_view term, size_t at);
 
 }  // namespace onward
 
-#endif  // ONWARD_AUTOGRAD_EINSUM_EQUATION_H_
+#endif  // ONWARD_CORE_GRAPH_EINSUM_EQUATION_H_
