@@ -5,8 +5,10 @@
 #include <deque>
 #include <exception>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "core/base/status.h"
 #include "core/graph/attribute_lists.h"
 #include "core/graph/constraints/constraints.h"
@@ -395,13 +397,52 @@ class OnnxOperators : public OperatorSet {
     return function;
   }
 
-  // What onnx's own inference leaves open although it is certain.
+  // What the sizes broadcast to; open where that is not certain.
+  static Dim BroadcastDim(const Dim& a, const Dim& b) {
+    if (a == b && (a.known() || !a.symbol.empty())) return a;
+    if (a.value > 1) return a;
+    if (b.value > 1) return b;
+    if (a.value == 1) return b;
+    return b.value == 1 ? a : Dim{};
+  }
+
+  // onnx's inference takes sizes of an ellipsis from the first operand, where they are not known
+  // in all: another one may broadcast them.
+  static void CompleteEinsum(const Node& node, absl::Span<const InputFact> inputs, ValueType* out) {
+    const std::string dots = "...";
+    std::string equation = node.String("equation", "");
+    std::erase(equation, ' ');
+    const std::pair<std::string, std::string> sides =
+        absl::StrSplit(equation, absl::MaxSplits("->", 1));
+    const bool implicit = !absl::StrContains(equation, "->");
+    const size_t first = implicit ? 0 : sides.second.find(dots);
+    if (!out->has_rank || first == std::string::npos) return;
+    std::vector<Dim> dims;
+    int operands = 0;
+    for (const absl::string_view term : absl::StrSplit(sides.first, ',')) {
+      const ValueType type = TypeAt(inputs, operands++);
+      const size_t at = term.find(dots);
+      if (at == absl::string_view::npos) continue;
+      const size_t letters = term.size() - dots.size();
+      if (!type.has_rank || type.dims.size() < letters) return;
+      for (size_t i = 0; i < type.dims.size() - letters; ++i) {
+        if (i == dims.size()) dims.push_back({1, ""});
+        dims[i] = BroadcastDim(dims[i], type.dims[at + i]);
+      }
+    }
+    for (size_t i = 0; i < dims.size() && first + i < out->dims.size(); ++i) {
+      out->dims[first + i] = dims[i];
+    }
+  }
+
+  // What onnx's own inference leaves open although it is certain, or the other way round.
   static void CompleteTypes(const Node& node, absl::Span<const InputFact> inputs,
                             std::vector<ValueType>* types) {
     if (types->empty()) return;
     if (node.domain == kMlDomain) return CompleteMlTypes(node, inputs, types);
     ValueType& out = (*types)[0];
     if (node.Is("GroupNormalization")) out = TypeAt(inputs, 0);
+    if (node.Is("Einsum")) CompleteEinsum(node, inputs, &out);
     // onnx's inference stops at an axis that is smaller than the input's.
     const std::vector<int64_t> sizes = node.Ints("output_shape");
     const int rank = static_cast<int>(sizes.size()) + 2;
