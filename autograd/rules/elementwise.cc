@@ -4,6 +4,9 @@
 #include <cmath>
 #include <numbers>
 #include <optional>
+#include <tuple>
+#include <utility>
+#include <vector>
 
 #include "autograd/rule.h"
 #include "core/tensor/tensor.h"
@@ -38,35 +41,39 @@ std::optional<Expr> PowByConstant(const Vjp& v, double p) {
   return v.dy() * p * Pow(v.x(0), p - 1);
 }
 
-// A number that a Constant node gives; an initializer may change between runs.
-std::optional<double> LiteralNumber(const Vjp& v, int i) {
+// The number that input i is, where a Constant node or an initializer tells.
+std::optional<double> ConstantNumber(const Vjp& v, int i) {
   const Tensor* t = v.b().ConstantOf(v.node().inputs[i]);
   if (t == nullptr || t->elements() != 1) return std::nullopt;
-  if (v.b().graph().initializers.contains(v.node().inputs[i])) return std::nullopt;
   absl::StatusOr<std::vector<double>> values = ToDoubles(*t);
   if (!values.ok()) return std::nullopt;
   return values->front();
 }
 
+// The same of a Constant node alone; an initializer may change between runs.
+std::optional<double> LiteralNumber(const Vjp& v, int i) {
+  if (v.b().graph().initializers.contains(v.node().inputs[i])) return std::nullopt;
+  return ConstantNumber(v, i);
+}
+
 // y = x^p;  dx = dy * p * x^(p-1), and 0 where p = 0
-//           dp = dy * y * log(x) where x > 0, else 0
+//           dp = dy * y * log(x), and 0 where x = 0 and p >= 0; NaN where x < 0
 Grads PowVjp(const Vjp& v) {
   Grads grads(2);
   if (std::optional<double> p = LiteralNumber(v, 1); p && v.needs(0)) {
     grads[0] = PowByConstant(v, *p);
   } else if (v.needs(0)) {
-    // 0 * x^1 stands for 0 * x^-1, which is NaN at x = 0.
-    Expr p_like_x = CastLike(v.x(1), v.x(0));
-    Expr one = v.b().Scalar(1, p_like_x);
-    Expr less = Where(Equal(p_like_x, v.b().Scalar(0, p_like_x)), one, p_like_x - one);
-    grads[0] = v.dy() * p_like_x * Pow(v.x(0), less);
+    Expr power = CastLike(v.x(1), v.x(0));
+    Expr flat = Equal(power, v.b().Scalar(0, power));
+    // x^0 stands for x^-1, so that no NaN arises there in higher derivatives.
+    Expr less = Where(flat, power, power - 1.0);
+    grads[0] = Where(flat, v.b().Scalar(0, v.dy()), v.dy() * power * Pow(v.x(0), less));
   }
   if (v.needs(1)) {
-    // log(1) = 0 stands for the points where the logarithm does not exist, so
-    // that no NaN arises, in higher derivatives either.
-    Expr positive = Greater(v.x(0), v.b().Scalar(0, v.x(0)));
-    Expr safe = Where(positive, v.x(0), v.b().Scalar(1, v.x(0)));
-    grads[1] = v.dy() * v.y() * Log(safe);
+    // log(1) = 0 stands for log(0), likewise.
+    Expr flat = And(Equal(v.x(0), v.b().Scalar(0, v.x(0))),
+                    GreaterOrEqual(v.x(1), v.b().Scalar(0, v.x(1))));
+    grads[1] = v.dy() * v.y() * Log(Where(flat, v.b().Scalar(1, v.x(0)), v.x(0)));
   }
   return grads;
 }
@@ -79,20 +86,30 @@ Grads ModVjp(const Vjp& v) {
   return {v.dy(), -(v.dy() * n)};
 }
 
-// y = max(x_0, ..., x_k) or min;  dx_i = dy / (number of x_j equal to y) where
-// x_i = y, else 0: operands that tie share the gradient evenly
+// y = max(a, b);  da = dy where a > b, dy / 2 where a = b, 0 where a < b; db likewise. Where one
+// of them is NaN no comparison holds, and both get dy, as in PyTorch.
+std::pair<Expr, Expr> MaximumGrads(const Expr& a, const Expr& b, const Expr& dy) {
+  Expr zero = dy.builder().Scalar(0, dy);
+  Expr share = Where(Equal(a, b), dy * 0.5, dy);
+  return {Where(Less(a, b), zero, share), Where(Greater(a, b), zero, share)};
+}
+
+// y = max(x_0, ..., x_k) or min, folded from the left as a framework of binary maxima has it,
+// y = max(max(x_0, x_1), x_2) ...: of three that tie the last one gets a half, the others a quarter
 Grads ExtremumVjp(const Vjp& v) {
-  if (v.inputs() == 1) return {v.dy()};
-  std::vector<Expr> hits;
-  Expr count;
-  for (int i = 0; i < v.inputs(); ++i) {
-    hits.push_back(Equal(v.x(i), v.y()));
-    Expr one = CastLike(hits[i], v.dy());
-    count = i == 0 ? one : count + one;
+  const int last = v.inputs() - 1;
+  std::vector<Expr> before = {v.x(0)};  // the extremum of the operands before the i-th one
+  for (int i = 1; i < last; ++i) {
+    before.push_back(v.b().Op(v.node().op_type, {before.back(), v.x(i)}));
   }
-  Expr share = v.dy() / count;
-  Grads grads;
-  for (const Expr& hit : hits) grads.push_back(ZeroUnless(hit, share));
+  Grads grads(v.inputs());
+  Expr dy = v.dy();
+  for (int i = last; i > 0; --i) {
+    const Expr a = before[i - 1], b = v.x(i);
+    // b is the larger one where min is a.
+    std::tie(dy, grads[i]) = v.node().Is("Max") ? MaximumGrads(a, b, dy) : MaximumGrads(b, a, dy);
+  }
+  grads[0] = dy;
   return grads;
 }
 
@@ -167,16 +184,29 @@ Grads WhereVjp(const Vjp& v) {
   return {std::nullopt, Where(v.x(0), v.dy(), zero), Where(v.x(0), zero, v.dy())};
 }
 
-// y = min(max(x, lo), hi);  dx = dy where lo <= x <= hi, that is where y = x
+// Whether lo <= hi for certain. An initializer that is not trained keeps what it is.
+bool BoundsAreInOrder(const Vjp& v) {
+  if (!v.has_x(1) || !v.has_x(2)) return true;
+  if (v.needs(1) || v.needs(2)) return false;
+  const std::optional<double> low = ConstantNumber(v, 1), high = ConstantNumber(v, 2);
+  return low && high && *low <= *high;
+}
+
+// y = min(max(x, lo), hi);  dx = dy where lo <= x <= hi: where y = x, if lo <= hi
 //   dlo = dy where x < lo < hi, dhi = dy where x > hi or lo > hi
 Grads ClipVjp(const Vjp& v) {
   Grads grads(v.inputs());
-  if (v.needs(0)) {
+  const bool both = v.has_x(1) && v.has_x(2);
+  if (!v.has_x(1) && !v.has_x(2)) {
+    grads[0] = v.dy();
+  } else if (v.needs(0) && !BoundsAreInOrder(v)) {
+    Expr inside = And(GreaterOrEqual(v.x(0), v.x(1)), LessOrEqual(v.x(0), v.x(2)));
+    grads[0] = ZeroUnless(inside, v.dy());
+  } else if (v.needs(0)) {
     grads[0] = IsFloating(v.x(0).dtype())
                    ? v.b().Op("ClipGrad", {v.dy(), v.x(0), v.y()}, {}, kOnwardDomain)
                    : ZeroUnless(Equal(v.x(0), v.y()), v.dy());
   }
-  const bool both = v.has_x(1) && v.has_x(2);
   if (v.has_x(1) && v.needs(1)) {
     Expr below = Less(v.x(0), v.x(1));
     grads[1] = ZeroUnless(both ? And(below, Less(v.x(1), v.x(2))) : below, v.dy());

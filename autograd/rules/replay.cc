@@ -11,6 +11,7 @@
 #include "autograd/rules/kept.h"
 #include "autograd/rules/loop.h"
 #include "core/base/status.h"
+#include "core/graph/filled.h"
 #include "core/graph/infer_bodies.h"
 #include "core/graph/random.h"
 
@@ -62,22 +63,13 @@ std::vector<Node> DropoutByMask(GraphBuilder& b, const Node& node, const std::st
 }
 
 // Stands for what a branch does not draw. Dimensions that nothing tells beforehand are zero in it.
-Node Placeholder(const ValueType& type, GraphBuilder& b, Graph* branch) {
+Expr Placeholder(const ValueType& type, GraphBuilder& branch) {
   if (!type.is_tensor()) {
-    return Operation("SequenceEmpty", {}, {{"dtype", static_cast<int64_t>(type.leaf())}});
+    return branch.Op("SequenceEmpty", {}, {{"dtype", static_cast<int64_t>(type.leaf())}});
   }
   std::vector<int64_t> sizes;
   for (const Dim& dim : type.dims) sizes.push_back(dim.known() ? dim.value : 0);
-  branch->nodes.push_back(Operation("Constant", {}, {{"value_ints", sizes}}));
-  const std::string shape = b.UniqueName("sizes");
-  branch->nodes.back().outputs = {shape};
-  if (type.dtype == DType::kBFloat16) {  // as Filled has it
-    branch->nodes.push_back(
-        Operation("Constant", {}, {{"value", Tensor::Zeros(type.dtype, Shape{})}}));
-    branch->nodes.back().outputs = {b.UniqueName("zero")};
-    return Operation("Expand", {branch->nodes.back().outputs[0], shape});
-  }
-  return Operation("ConstantOfShape", {shape}, {{"value", Tensor::Zeros(type.dtype, Shape{1})}});
+  return Filled(branch.Ints(std::move(sizes)), type.dtype, 0);
 }
 
 // What holds for a draw and for its placeholder.
@@ -89,13 +81,9 @@ ValueType OfEither(ValueType type) {
 }
 
 // Gives the branch one more output.
-void GiveToo(Node node, const ValueType& type, GraphBuilder& b, Graph* branch) {
-  const std::string name = b.UniqueName("drawn");
-  node.outputs = {name};
-  branch->nodes.push_back(std::move(node));
-  ValueType declared = type;
-  ForgetDimNames(&declared);
-  branch->outputs.push_back({name, std::move(declared)});
+void GiveToo(const Expr& value, ValueType type) {
+  ForgetDimNames(&type);
+  value.builder().graph().outputs.push_back({value.name(), std::move(type)});
 }
 
 Attribute BodyAttribute(Graph graph) { return std::make_shared<const Graph>(std::move(graph)); }
@@ -228,9 +216,10 @@ ReplayedIf ReplayIf(const Node& node, GraphBuilder& around) {
     std::vector<Node> reads;
     for (const NamedType& draw : branch.drawn) {
       const ValueType type = OfEither(draw.type);
-      GiveToo(Operation("Identity", {draw.name}), type, around, &branch.drawing);
-      Graph& other = branches[1 - k].drawing;
-      GiveToo(Placeholder(type, around, &other), type, around, &other);
+      GraphBuilder own(&branch.drawing, nullptr, "drawn", &around.names());
+      GraphBuilder other(&branches[1 - k].drawing, nullptr, "drawn", &around.names());
+      GiveToo(own.Op("Identity", {own.Value(draw.name)}), type);
+      GiveToo(Placeholder(type, other), type);
       made.drawing.outputs.push_back(around.UniqueName("drawn"));
       made.drawn.push_back({made.drawing.outputs.back(), type});
       reads.push_back(Operation("Identity", {made.drawn.back().name}));

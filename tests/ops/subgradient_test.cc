@@ -16,6 +16,7 @@ namespace onward::subgradient_test {
 using testing::ElementsAre;
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 // The gradients of an operator by all its real inputs at given numbers (none: not a real
 // input), where ones arrive.
@@ -119,15 +120,61 @@ TEST(Subgradients, OfBounds) {
   EXPECT_THAT(Slopes(bounded, {{-3, -2, 0, 2, 3}, {-1}, {1}}),
               ElementsAre(ElementsAre(0, 0, 1, 0, 0), ElementsAre(2), ElementsAre(2)));
   // The upper bound wins where they cross.
-  EXPECT_THAT(Slopes(bounded, {{0, 1.25, 1.5, 2.5, 3}, {2}, {1}}),
+  EXPECT_THAT(Slopes(bounded, {{0, 1, 1.5, 2, 3}, {2}, {1}}),
               ElementsAre(ElementsAre(0, 0, 0, 0, 0), ElementsAre(0), ElementsAre(5)));
+  EXPECT_THAT(Slope(Case("Clip", {Real({3}), Number(2), Number(1)}), {{1, 1.5, 2}}),
+              ElementsAre(0, 0, 0));
+  EXPECT_THAT(Slopes(bounded, {{0, 1, 1, 1, 2}, {1}, {1}}),
+              ElementsAre(ElementsAre(0, 1, 1, 1, 0), ElementsAre(0), ElementsAre(1)));
   EXPECT_THAT(Slope(Case("Clip", {Real({3}), Omitted(), Number(1)}), {{-1, 0, 2}}),
               ElementsAre(1, 1, 0));
 }
 
+// No comparison with NaN holds.
+TEST(Subgradients, OfNaN) {
+  for (const char* op : {"Max", "Min"}) {
+    EXPECT_THAT(Slopes(Case(op, {Real({3}), Real({3})}), {{kNaN, 1, kNaN}, {1, kNaN, kNaN}}),
+                testing::Each(ElementsAre(1, 1, 1)));
+    EXPECT_THAT(Slopes(Case(op, {Real({2}), Real({2}), Real({2})}), {{kNaN, 1}, {1, 1}, {2, kNaN}}),
+                ElementsAre(ElementsAre(1, 0.5), ElementsAre(1, 0.5), ElementsAre(1, 1)));
+  }
+  EXPECT_THAT(Slopes(Case("Clip", {Real({2}), Real({}), Real({})}), {{kNaN, 0}, {-1}, {1}}),
+              ElementsAre(ElementsAre(0, 1), ElementsAre(0), ElementsAre(0)));
+  EXPECT_THAT(Slopes(Case("Clip", {Real({2}), Real({}), Real({})}), {{-2, 2}, {kNaN}, {1}}),
+              ElementsAre(ElementsAre(0, 0), ElementsAre(0), ElementsAre(1)));
+  EXPECT_THAT(Slope(Case("Clip", {Real({2}), Number(-1), Number(1)}), {{kNaN, 0}}),
+              ElementsAre(0, 1));
+}
+
+TEST(Subgradients, OfPowers) {
+  const OpCase power = Case("Pow", {Real({5}), Real({5})});
+  EXPECT_THAT(Slopes(power, {{0, 0, 0, 0, -0.0}, {0, 0.5, 1, 2, 3}}),
+              ElementsAre(ElementsAre(0, kInf, 1, 0, 0), testing::Each(0)));
+  EXPECT_THAT(
+      Slopes(power, {{0, -2, -2, -1, 1}, {-1, 2, -1, 0, 0}}),
+      ElementsAre(ElementsAre(-kInf, -4, -0.25, 0, 0),
+                  ElementsAre(-kInf, testing::IsNan(), testing::IsNan(), testing::IsNan(), 0)));
+  EXPECT_THAT(
+      Slopes(power, {{kInf, kNaN, kNaN, 1, kInf}, {0, 0, 1, kNaN, -1}}),
+      ElementsAre(ElementsAre(0, 0, 1, testing::IsNan(), 0),
+                  ElementsAre(kInf, testing::IsNan(), testing::IsNan(), 0, testing::IsNan())));
+  for (const double base : {-2.0, 0.0, 3.0, kInf, kNaN}) {
+    EXPECT_THAT(Slope(Case("Pow", {Real({1}), Number(0)}), {{base}}), ElementsAre(0)) << base;
+  }
+}
+
 TEST(Subgradients, OfMoreTies) {
-  EXPECT_THAT(Slopes(Case("Max", {Real({1}), Real({1}), Real({1})}), {{1}, {1}, {1}}),
-              testing::Each(testing::ElementsAre(testing::DoubleNear(1.0 / 3, 1e-15))));
+  // As maxima of two, from the left.
+  for (const char* op : {"Max", "Min"}) {
+    EXPECT_THAT(Slopes(Case(op, {Real({1}), Real({1}), Real({1})}), {{1}, {1}, {1}}),
+                ElementsAre(ElementsAre(0.25), ElementsAre(0.25), ElementsAre(0.5)));
+  }
+  EXPECT_THAT(Slopes(Case("Max", {Real({2}), Real({2}), Real({2}), Real({2})}),
+                     {{2, 1}, {2, 3}, {1, 3}, {2, 3}}),
+              ElementsAre(ElementsAre(0.25, 0), ElementsAre(0.25, 0.25), ElementsAre(0, 0.25),
+                          ElementsAre(0.5, 0.5)));
+  EXPECT_THAT(Slopes(Case("Min", {Real({2}), Real({2}), Real({2})}), {{1, 3}, {2, 3}, {1, 4}}),
+              ElementsAre(ElementsAre(0.5, 0.5), ElementsAre(0, 0.5), ElementsAre(0.5, 0)));
   EXPECT_THAT(Slope(Case("GlobalMaxPool", {Real({1, 1, 3})}), {{1, 3, 3}}), ElementsAre(0, 1, 0));
   // The standard takes the lower index where PyTorch leaves open which.
   EXPECT_THAT(Slope(Case("TopK", {Real({4}), Ints({2})}).Outputs(2, {0}), {{1, 3, 3, 3}}),
