@@ -95,6 +95,14 @@ Expr ReshapeTo(const Expr& x, const std::vector<Extent>& shape) {
   return y;
 }
 
+Expr Channelled::Of(const Expr& e) const {
+  if (!flattens()) return e;
+  if (!channels_.defined()) return Reshape(e, {0, 0, -1});
+  return ReshapeTo(e, {DimOf(e, 0), DimOf(channels_, 0), Rest()});
+}
+
+Expr Channelled::Back(const Expr& e) const { return flattens() ? ReshapeLike(e, x_) : e; }
+
 Expr AlongAxis(const Expr& vector, int axis, int rank) {
   std::vector<int64_t> shape(rank, 1);
   shape[axis] = -1;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "autograd/shape_expr.h"
 
+#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -81,6 +82,13 @@ Expr SumStatically(const Expr& g, const FitPlan& plan) {
   return lead_axes.empty() ? sum : Squeeze(sum, lead_axes);
 }
 
+// Whether each axis of x is this one.
+Expr IsAxis(const Expr& x, int64_t axis) {
+  GraphBuilder& b = x.builder();
+  const Expr rank = SizeOf(ShapeOf(x));
+  return Equal(CountTo(rank), axis < 0 ? rank + b.Int(axis) : b.Int(axis));
+}
+
 std::optional<std::vector<int64_t>> ConstantInts(const Expr& e) {
   const Tensor* t = e.builder().ConstantOf(e.name());
   if (t == nullptr) return std::nullopt;
@@ -140,6 +148,50 @@ Expr JoinVectors(GraphBuilder& b, const std::vector<Expr>& parts) {
     values.insert(values.end(), ints->begin(), ints->end());
   }
   return b.Ints(std::move(values));
+}
+
+Expr DimsBefore(const Expr& x, int64_t end) { return x.builder().Op("Shape", {x}, {{"end", end}}); }
+
+Expr DimsFrom(const Expr& x, int64_t start) {
+  return x.builder().Op("Shape", {x}, {{"start", start}});
+}
+
+Expr OfRank(const Expr& x, int rank) {
+  return x.rank() >= 0 ? x : Reshape(x, std::vector<int64_t>(rank, 0));
+}
+
+Expr AroundAxis(const Expr& x, int64_t axis) {
+  GraphBuilder& b = x.builder();
+  const Expr along = Gather(ShapeOf(x), b.Ints({axis}));
+  const Expr behind = axis == -1 ? b.Ints({1}) : ProductOf(DimsFrom(x, axis + 1));
+  const Expr shape = Concat({ProductOf(DimsBefore(x, axis)), along, behind}, 0);
+  return b.Op("Reshape", {x, shape}, {{"allowzero", 1}});
+}
+
+Expr AlongAxisOf(const Expr& vector, int64_t axis, const Expr& like) {
+  GraphBuilder& b = like.builder();
+  return Reshape(vector, Where(IsAxis(like, axis), b.Int(-1), b.Int(1)));
+}
+
+Expr AxesButOf(const Expr& like, int64_t axis) {
+  return Squeeze(like.builder().Op("NonZero", {Not(IsAxis(like, axis))}), {0});
+}
+
+Expr TurnLastTwo(const Expr& x) {
+  if (x.rank() >= 2) {
+    std::vector<int64_t> perm(x.rank());
+    std::iota(perm.begin(), perm.end(), 0);
+    std::swap(perm[perm.size() - 1], perm[perm.size() - 2]);
+    return Transpose(x, std::move(perm));
+  }
+  GraphBuilder& b = x.builder();
+  const Expr shape = ShapeOf(x), batch = DimsBefore(x, -2);
+  const Expr rows = Gather(shape, b.Ints({-2})), columns = Gather(shape, b.Ints({-1}));
+  const auto shaped = [&](const Expr& e, std::vector<Expr> sizes) {
+    return b.Op("Reshape", {e, Concat(std::move(sizes), 0)}, {{"allowzero", 1}});
+  };
+  const Expr stack = shaped(x, {ProductOf(batch), rows, columns});
+  return shaped(Transpose(stack, {0, 2, 1}), {batch, columns, rows});
 }
 
 Expr ExpandLike(const Expr& e, const Expr& like) {

@@ -28,6 +28,20 @@ Expr ProductOf(const Expr& sizes);
 // Joins int64 vectors; a constant where all of them are.
 Expr JoinVectors(GraphBuilder& b, const std::vector<Expr>& parts);
 
+// Dimensions [0, end) and [start, rank) of x as a vector, counted from the end where negative;
+// for an x of any rank.
+Expr DimsBefore(const Expr& x, int64_t end);
+Expr DimsFrom(const Expr& x, int64_t start);
+// x, which has this rank: where nothing else tells, a Reshape that changes nothing does.
+Expr OfRank(const Expr& x, int rank);
+// x of any rank as [before, along, behind] its axis, which may be negative.
+Expr AroundAxis(const Expr& x, int64_t axis);
+// A vector over an axis of `like`, whatever its rank: [1, .., -1, .., 1]; and the other axes.
+Expr AlongAxisOf(const Expr& vector, int64_t axis, const Expr& like);
+Expr AxesButOf(const Expr& like, int64_t axis);
+// Stacked matrices of any rank with their last two axes exchanged.
+Expr TurnLastTwo(const Expr& x);
+
 // e broadcast to the shape of `like`.
 Expr ExpandLike(const Expr& e, const Expr& like);
 // A tensor of the type and shape of `like`, all elements `value`.

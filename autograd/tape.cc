@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "autograd/prepare.h"
@@ -209,7 +210,13 @@ std::string Tape::OpVersion(const Node& node) const {
 
 std::string Tape::WhyNone(const Node& node) const {
   const std::string* reason = rules_.WhyNone(node.op_type, node.domain);
-  return reason == nullptr ? "" : *reason;
+  if (reason != nullptr) return *reason;
+  const std::vector<InputFact> facts = Facts(node);
+  const bool open = absl::c_any_of(facts, [](const InputFact& fact) {
+    return fact.type != nullptr && fact.type->is_tensor() && !fact.type->StaticShape();
+  });
+  if (!open || operators_.SinceVersion(node, graph_.opsets) == 0) return "";
+  return "it has no function body for inputs whose shapes are not known; declare them";
 }
 
 std::string Tape::Path(const Node& node) const {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Bodies of scaled dot-product attention and of its gradient.
 #include <initializer_list>
-#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -11,14 +10,6 @@
 namespace onward {
 namespace {
 
-// Stacked matrices with their last two axes exchanged.
-Expr Turned(const Expr& e) {
-  std::vector<int64_t> perm(e.rank());
-  std::iota(perm.begin(), perm.end(), 0);
-  std::swap(perm[perm.size() - 1], perm[perm.size() - 2]);
-  return Transpose(e, std::move(perm));
-}
-
 Expr Scaled(const Expr& e, const Node& node) {
   const float scale = node.Float("scale", 1);
   return scale == 1 ? e : e * static_cast<double>(scale);
@@ -26,8 +17,8 @@ Expr Scaled(const Expr& e, const Node& node) {
 
 bool AreMatrices(GraphBuilder& b, const Node& node, std::initializer_list<Expr> values) {
   for (const Expr& e : values) {
-    if (e.rank() >= 2) continue;
-    FailAt(b, node, "needs stacks of matrices of known rank");
+    if (e.rank() < 0 || e.rank() >= 2) continue;
+    FailAt(b, node, "needs stacks of matrices");
     return false;
   }
   return true;
@@ -36,7 +27,7 @@ bool AreMatrices(GraphBuilder& b, const Node& node, std::initializer_list<Expr> 
 // softmax(scale * q k^T + mask)
 Expr Probabilities(GraphBuilder& b, const Node& node, const Expr& q, const Expr& k,
                    const Expr& mask) {
-  Expr scores = Scaled(MatMul(q, Turned(k)), node);
+  Expr scores = Scaled(MatMul(q, TurnLastTwo(k)), node);
   if (mask.defined()) scores = scores + mask;
   return b.Op("Softmax", {scores}, {{"axis", -1}});
 }
@@ -53,11 +44,11 @@ std::vector<Expr> AttentionGrad(GraphBuilder& b, const Node& call, const std::ve
   const Expr &dy = in[0], &q = in[1], &k = in[2], &v = in[3];
   if (!AreMatrices(b, call, {dy, q, k, v})) return {};
   const Expr p = Probabilities(b, call, q, k, Argument(in, 4));
-  Expr pdp = p * MatMul(dy, Turned(v));
+  Expr pdp = p * MatMul(dy, TurnLastTwo(v));
   Expr ds = pdp - p * ReduceSum(pdp, {-1});
   if (!AreMatrices(b, call, {p, ds})) return {};
-  Expr dq = Scaled(MatMul(ds, k), call), dk = Scaled(MatMul(Turned(ds), q), call);
-  return {FitTo(dq, q), FitTo(dk, k), FitTo(MatMul(Turned(p), dy), v), ds};
+  Expr dq = Scaled(MatMul(ds, k), call), dk = Scaled(MatMul(TurnLastTwo(ds), q), call);
+  return {FitTo(dq, q), FitTo(dk, k), FitTo(MatMul(TurnLastTwo(p), dy), v), ds};
 }
 
 }  // namespace

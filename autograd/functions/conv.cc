@@ -43,6 +43,25 @@ bool ResolveSame(const Expr& x, bool upper, Windows* w) {
   return true;
 }
 
+// The same pads where only the data tell the sizes.
+Expr ComputedSame(GraphBuilder& b, const Expr& x, const Expr& weight, bool upper,
+                  const Windows& w) {
+  const Expr in = DimsOf(x, 2, 2 + w.axes()), stride = b.Ints(w.strides), one = b.Int(1);
+  const Expr reach = (in + stride - one) / stride * stride - stride + Spans(b, w, weight);
+  const Expr total = Max(reach - in, b.Int(0)), less = total / b.Int(2), more = total - less;
+  return upper ? Concat({less, more}, 0) : Concat({more, less}, 0);
+}
+
+// How many spatial axes there are, by whatever tells; 0: nothing does.
+int SpatialAxes(const Node& node, const Expr& x, const std::vector<int64_t>& kernel) {
+  if (x.rank() >= 0) return x.rank() - 2;
+  size_t axes = kernel.size();
+  for (const char* name : {"strides", "dilations", "output_padding"}) {
+    if (axes == 0) axes = node.Ints(name).size();
+  }
+  return static_cast<int>(axes == 0 ? node.Ints("pads").size() / 2 : axes);
+}
+
 // How many cells x is larger than ConvTranspose would make it by itself: those
 // that the last stride did not reach. Nullopt where they are not known, or (a
 // pool with ceil_mode) negative.
@@ -84,7 +103,7 @@ Expr ChannelsAsBatch(const Expr& x, const Expr& w, int64_t group, int rank) {
 // y = conv(x, w);  dx = convtranspose(dy, w), as large as x
 std::vector<Expr> ConvInputGrad(GraphBuilder& b, const Node& call, const std::vector<Expr>& in) {
   const Expr &dy = in[0], &w = in[1], &x = in[2];
-  std::optional<Windows> windows = WindowsOf(b, call, x, KernelOf(call, w));
+  std::optional<Windows> windows = WindowsOf(b, call, x, KernelOf(call, w), w);
   if (!windows) return {};
   return {WithShapeOf(TransposedConv(dy, w, *windows, call.Int("group", 1), x), x)};
 }
@@ -94,8 +113,9 @@ std::vector<Expr> ConvInputGrad(GraphBuilder& b, const Node& call, const std::ve
 // a convolution over o with stride and dilation exchanged, in which n counts
 // as channel and c as batch. db = sum_{n,o} dy
 std::vector<Expr> ConvWeightGrad(GraphBuilder& b, const Node& call, const std::vector<Expr>& in) {
-  const Expr &dy = in[0], &x = in[1], &w = in[2];
-  std::optional<Windows> windows = WindowsOf(b, call, x, KernelOf(call, w));
+  const Expr &dy = in[0], &w = in[2];
+  Expr x = in[1];
+  std::optional<Windows> windows = WindowsOf(b, call, x, KernelOf(call, w), w);
   if (!windows) return {};
   const int64_t group = call.Int("group", 1);
   if (group < 1) {
@@ -103,6 +123,9 @@ std::vector<Expr> ConvWeightGrad(GraphBuilder& b, const Node& call, const std::v
     return {};
   }
   const int rank = windows->axes() + 2;
+  if (windows->computed_pads.defined()) {
+    x = b.Op("Pad", {x, windows->computed_pads, Expr(), b.Ints(AxesRange(2, rank))});
+  }
   Windows exchanged = *windows;
   std::swap(exchanged.strides, exchanged.dilations);
   Expr dw = b.Op("Conv", {ChannelsAsBatch(x, w, group, rank), Transpose(dy, SwapFirstTwo(rank))},
@@ -137,11 +160,12 @@ std::vector<int64_t> KernelOf(const Node& node, const Expr& weight) {
 }
 
 std::optional<Windows> WindowsOf(GraphBuilder& b, const Node& node, const Expr& x,
-                                 std::vector<int64_t> kernel) {
-  const int axes = x.rank() < 0 ? static_cast<int>(kernel.size()) : x.rank() - 2;
+                                 std::vector<int64_t> kernel, const Expr& weight) {
+  const int axes = SpatialAxes(node, x, kernel);
   if (axes < 1) {
     FailAt(b, node,
-           x.rank() < 0 ? "the rank of X is not known; declare the shape of the input"
+           x.rank() < 0 ? "neither X nor W nor an attribute tells how many spatial axes there are; "
+                          "declare the shape of the input"
                         : "X has no spatial axis");
     return std::nullopt;
   }
@@ -161,25 +185,32 @@ std::optional<Windows> WindowsOf(GraphBuilder& b, const Node& node, const Expr& 
                         " spatial axes"));
     return std::nullopt;
   }
-  Windows w = {std::move(kernel),
-               *strides,
-               *dilations,
-               {pads->begin(), pads->begin() + axes},
-               {pads->begin() + axes, pads->end()}};
+  Windows w = {.kernel = std::move(kernel),
+               .strides = *strides,
+               .dilations = *dilations,
+               .pads_begin = {pads->begin(), pads->begin() + axes},
+               .pads_end = {pads->begin() + axes, pads->end()}};
   const std::string auto_pad = node.String("auto_pad", "NOTSET");
   if (auto_pad == "NOTSET") return w;
   w.pads_begin.assign(axes, 0);
   w.pads_end.assign(axes, 0);
   if (auto_pad == "VALID") return w;
-  if (!ResolveSame(x, auto_pad == "SAME_UPPER", &w)) {
-    FailAt(b, node,
-           absl::StrCat("auto_pad=", auto_pad,
-                        " with a stride needs the kernel's and the "
-                        "input's spatial size, which are not known; declare the shape of "
-                        "the model's input or give explicit pads"));
-    return std::nullopt;
+  const bool upper = auto_pad == "SAME_UPPER";
+  if (!ResolveSame(x, upper, &w)) {
+    w.pads_begin.assign(axes, 0);
+    w.pads_end.assign(axes, 0);
+    w.computed_pads = ComputedSame(b, x, weight, upper, w);
   }
   return w;
+}
+
+Expr Spans(GraphBuilder& b, const Windows& windows, const Expr& weight) {
+  const int axes = windows.axes();
+  std::vector<int64_t> spans;
+  for (int i = 0; i < axes; ++i) spans.push_back(windows.span(i));
+  if (std::count(spans.begin(), spans.end(), -1) == 0) return b.Ints(std::move(spans));
+  const Expr one = b.Int(1);
+  return (DimsOf(weight, 2, 2 + axes) - one) * b.Ints(windows.dilations) + one;
 }
 
 std::optional<Windows> PoolWindowsOf(GraphBuilder& b, const Node& node, const Expr& x) {
@@ -195,7 +226,8 @@ Expr TransposedConv(const Expr& dy, const Expr& w, const Windows& windows, int64
                     const Expr& x) {
   GraphBuilder& b = dy.builder();
   const int axes = windows.axes();
-  if (auto missing = Missing(dy, windows, x)) {
+  const bool computed = windows.computed_pads.defined();
+  if (auto missing = computed ? std::nullopt : Missing(dy, windows, x)) {
     Attributes attributes = windows.AsAttributes(group);
     if (std::count(missing->begin(), missing->end(), 0) != axes) {
       attributes["output_padding"] = *missing;
@@ -207,8 +239,14 @@ Expr TransposedConv(const Expr& dy, const Expr& w, const Windows& windows, int64
   Windows open_ended = windows;
   open_ended.pads_end.assign(axes, 0);
   Expr dx = b.Op("ConvTranspose", {dy, w}, open_ended.AsAttributes(group));
-  Expr pads = Concat(
-      {b.Ints(std::vector<int64_t>(axes, 0)), DimsOf(x, 2, 2 + axes) - DimsOf(dx, 2, 2 + axes)}, 0);
+  const auto more = [&] { return DimsOf(x, 2, 2 + axes) - DimsOf(dx, 2, 2 + axes); };
+  Expr pads;
+  if (computed) {
+    const Expr cut = Gather(windows.computed_pads, b.Ints(AxesRange(0, axes)));
+    pads = Concat({-cut, more() + cut}, 0);
+  } else {
+    pads = Concat({b.Ints(std::vector<int64_t>(axes, 0)), more()}, 0);
+  }
   return b.Op("Pad", {dx, pads, Expr(), b.Ints(AxesRange(2, 2 + axes))});
 }
 

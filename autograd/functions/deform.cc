@@ -41,6 +41,17 @@ Expr Bases(GraphBuilder& b, const Windows& w, int axis, const Expr& offset, cons
   return CastLike(Reshape(spread, {1, 1, 1, -1}), like) + CastLike(b.Constant(shifts), like);
 }
 
+// e, whose axes are those of x up to the channels, by groups of channels: [N, groups, channels of
+// a group, rest].
+Expr InGroups(const Expr& e, const Expr& x, int64_t groups) {
+  GraphBuilder& b = e.builder();
+  if (x.dim(1) >= 0) {
+    return ReshapeTo(e, {DimOf(x, 0), Fixed(groups), Fixed(x.dim(1) / groups), Rest()});
+  }
+  const Expr channels = ShapeOf(x, 1, 2) / b.Ints({groups});
+  return Reshape(e, Concat({ShapeOf(x, 0, 1), b.Ints({groups}), channels, b.Ints({-1})}, 0));
+}
+
 Expr Flattened(const Expr& e, const Expr& x, int64_t groups) {
   return ReshapeTo(e, {DimOf(x, 0), Fixed(groups), Rest()});
 }
@@ -53,8 +64,8 @@ std::optional<Deformed> DeformedOf(GraphBuilder& b, const Node& call, const std:
   d.groups = call.Int("offset_group", 1);
   std::optional<Windows> w = PoolWindowsOf(b, call, x);
   if (!w) return std::nullopt;
-  if (d.groups < 1 || x.dim(1) < 0 || x.dim(1) % d.groups != 0) {
-    FailAt(b, call, "the channels of X are not known or do not divide into offset groups");
+  if (d.groups < 1 || (x.dim(1) >= 0 && x.dim(1) % d.groups != 0)) {
+    FailAt(b, call, "the channels of X do not divide into offset groups");
     return std::nullopt;
   }
   d.axes = w->axes();
@@ -72,7 +83,7 @@ std::optional<Deformed> DeformedOf(GraphBuilder& b, const Node& call, const std:
     coordinates.push_back(Flattened(at, x, d.groups));
   }
   d.read = TapsAt(coordinates, wide, {});
-  d.x = ReshapeTo(wide, {DimOf(x, 0), Fixed(d.groups), Fixed(x.dim(1) / d.groups), Rest()});
+  d.x = InGroups(wide, x, d.groups);
   if (Argument(in, first + 2).defined()) {
     d.mask = Flattened(Widened(in[first + 2]), x, d.groups);
   }
@@ -83,7 +94,9 @@ std::optional<Deformed> DeformedOf(GraphBuilder& b, const Node& call, const std:
 Expr Places(const Deformed& d, const PixelTap& tap) {
   GraphBuilder& b = d.x.builder();
   const int64_t channels = d.x.dim(2);
-  return Expand(Unsqueeze(tap.position, {2}), b.Ints({1, 1, channels, 1}));
+  if (channels >= 0) return Expand(Unsqueeze(tap.position, {2}), b.Ints({1, 1, channels, 1}));
+  const Expr shape = Concat({b.Ints({1, 1}), DimVector(d.x, 2), b.Ints({1})}, 0);
+  return Expand(Unsqueeze(tap.position, {2}), shape);
 }
 Expr Seen(const Deformed& d, const Expr& places) {
   return d.x.builder().Op("GatherElements", {d.x, places}, {{"axis", 3}});
@@ -110,8 +123,7 @@ std::vector<Expr> DeformColumnsGrad(GraphBuilder& b, const Node& call,
   std::optional<Deformed> d = DeformedOf(b, call, in, 1);
   if (!d) return {};
   const Expr& x = in[1];
-  Expr dy = ReshapeTo(Widened(in[0]),
-                      {DimOf(x, 0), Fixed(d->groups), Fixed(x.dim(1) / d->groups), Rest()});
+  Expr dy = InGroups(Widened(in[0]), x, d->groups);
   Expr masked = d->mask.defined() ? dy * Unsqueeze(d->mask, {2}) : dy;
   Expr dx = FullLike(d->x, 0), dmask;
   std::vector<Expr> moved(d->axes);

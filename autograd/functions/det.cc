@@ -9,13 +9,29 @@
 namespace onward {
 namespace {
 
+// The same where only the data tell the rank: the cofactor of x_ij is the determinant with row i
+// replaced by the j-th unit vector, which a matrix of one element has as well.
+Expr DetGradOfAnyRank(const Expr& dy, const Expr& any) {
+  GraphBuilder& b = any.builder();
+  const Expr n = Gather(ShapeOf(any), b.Ints({-1}));
+  const Expr shape = Concat({ProductOf(DimsBefore(any, -2)), n, n}, 0);
+  const Expr x = b.Op("Reshape", {any, shape}, {{"allowzero", 1}});
+  const Expr at = CountTo(Squeeze(n, {0}));
+  const Expr same = Equal(Unsqueeze(at, {1}), Unsqueeze(at, {0}));
+  // [.., i, j, r, c]
+  const Expr rows =
+      Where(Unsqueeze(same, {1, 3}), Unsqueeze(CastLike(same, x), {0, 2}), Unsqueeze(x, {1, 2}));
+  return ReshapeLike(b.Op("Det", {rows}) * Unsqueeze(Flat(dy), {1, 2}), any);
+}
+
 // y = det(x);  dx_ij = dy * (-1)^(i+j) * det(x without row i and column j), which also holds
 // where x has no inverse, and can be differentiated again.
 std::vector<Expr> DetGrad(GraphBuilder& b, const Node& call, const std::vector<Expr>& in) {
   const Expr &dy = in[0], &x = in[1];
   const int rank = x.rank();
+  if (rank < 0) return {DetGradOfAnyRank(dy, x)};
   if (rank < 2) {
-    FailAt(b, call, "needs stacks of matrices of known rank");
+    FailAt(b, call, "needs stacks of matrices");
     return {};
   }
   if (x.dim(-1) == 0) return {b.Op("Identity", {x})};

@@ -20,16 +20,25 @@ struct Resized {
 };
 
 std::optional<Resized> ResizedOf(GraphBuilder& b, const Node& call, const std::vector<Expr>& in) {
-  const int rank = in[1].rank();
-  Resized r{.axes = call.Ints("axes", AxesRange(0, rank)),
+  Resized r{.axes = {},
             .roi = Argument(in, 2),
             .scales = Argument(in, 3),
             .sizes = Argument(in, 4),
             .attributes = {}};
+  int64_t rank = in[1].rank();
+  if (rank < 0 && !call.Has("axes")) {
+    rank = r.scales.defined() ? r.scales.dim(0) : r.sizes.defined() ? r.sizes.dim(0) : -1;
+    if (rank < 0) {
+      FailAt(b, call, "neither X nor the sizes or scales tell its rank; declare the shape of X");
+      return std::nullopt;
+    }
+  }
+  r.axes = call.Ints("axes", AxesRange(0, rank));
   for (int64_t& axis : r.axes) {
-    absl::StatusOr<int> at = NormalizeAxis(axis, rank);
+    if (rank < 0) break;  // any
+    absl::StatusOr<int> at = NormalizeAxis(axis, static_cast<int>(rank));
     if (!at.ok()) {
-      FailAt(b, call, "axes are out of range, or the rank of X is not known");
+      FailAt(b, call, "axes are out of range");
       return std::nullopt;
     }
     axis = *at;
@@ -83,6 +92,12 @@ Expr MatrixOf(GraphBuilder& b, const Resized& r, size_t i, const Expr& x, const 
 
 // g times the transpose of the matrix, along an axis of a tensor with `rank` axes.
 Expr AlongMatrix(const Expr& g, const Expr& matrix, int64_t axis, int rank) {
+  if (rank < 0) {
+    std::vector<Expr> shape = {DimsBefore(g, axis), DimVector(matrix, 0)};
+    if (axis != -1) shape.push_back(DimsFrom(g, axis + 1));
+    return g.builder().Op("Reshape", {MatMul(matrix, AroundAxis(g, axis)), Concat(shape, 0)},
+                          {{"allowzero", 1}});
+  }
   if (axis == rank - 2) return MatMul(matrix, g);
   Expr turned = Transpose(matrix, {1, 0});
   if (axis == rank - 1) return MatMul(g, turned);
@@ -95,12 +110,16 @@ Expr AlongMatrix(const Expr& g, const Expr& matrix, int64_t axis, int rank) {
 std::vector<Expr> ResizeGrad(GraphBuilder& b, const Node& call, const std::vector<Expr>& in) {
   std::optional<Resized> r = ResizedOf(b, call, in);
   if (!r) return {};
-  const Expr& x = in[1];
-  Expr g = Widened(in[0]);
+  Expr x = in[1], g = Widened(in[0]);
+  if (!call.Has("axes")) {
+    const int rank = static_cast<int>(r->axes.size());
+    x = OfRank(x, rank);
+    g = OfRank(g, rank);
+  }
   for (size_t i = 0; i < r->axes.size(); ++i) {
     g = AlongMatrix(g, MatrixOf(b, *r, i, x, g), r->axes[i], x.rank());
   }
-  return {WithShapeOf(CastLike(g, in[0]), x)};
+  return {WithShapeOf(CastLike(g, in[0]), in[1])};
 }
 
 }  // namespace

@@ -19,8 +19,8 @@ Expr CountedPositions(GraphBuilder& b, const Expr& counted, const Expr& labels, 
 // dscores[c] = w[label] * (softmax(scores)[c] - (c == label)) * scale
 std::vector<Expr> SoftmaxCrossEntropyLossGrad(GraphBuilder& b, const Node& call,
                                               const std::vector<Expr>& in) {
-  const Expr scores = Widened(in[1]);
-  auto t = LabelTermsOf(b, call, in[0], scores, in[2], Argument(in, 3));
+  const auto [dl, scores, labels] = LossOperandsOf(call, in[0], Widened(in[1]), in[2]);
+  auto t = LabelTermsOf(b, call, dl, scores, labels, Argument(in, 3));
   if (!t) return {};
   Expr p = b.Op("Softmax", {scores}, {{"axis", 1}});
   Expr zero = b.Scalar(0, scores), one = b.Scalar(1, scores);
@@ -33,21 +33,30 @@ std::vector<Expr> SoftmaxCrossEntropyLossGrad(GraphBuilder& b, const Node& call,
   }
   Expr dscores = difference * t->scale;
   if (t->counted.defined()) dscores = Where(t->counted, dscores, zero);
-  return {CastLike(dscores, in[1])};
+  return {CastLike(Channelled(in[1]).Back(dscores), in[1])};
 }
 
 // L = -w[label] * input[label], zero where ignored;
 // dinput[c] = -w[c] * scale where c == label, else 0
 std::vector<Expr> NegativeLogLikelihoodLossGrad(GraphBuilder& b, const Node& call,
                                                 const std::vector<Expr>& in) {
-  const Expr input = Widened(in[1]);
-  auto t = LabelTermsOf(b, call, in[0], input, in[2], Argument(in, 3));
+  const auto [dl, input, labels] = LossOperandsOf(call, in[0], Widened(in[1]), in[2]);
+  auto t = LabelTermsOf(b, call, dl, input, labels, Argument(in, 3));
   if (!t) return {};
   Expr at_label = t->weight.defined() ? -(t->weight * t->scale) : -t->scale;
-  return {CastLike(Where(t->is_label, at_label, b.Scalar(0, input)), in[1])};
+  const Expr dinput = Where(t->is_label, at_label, b.Scalar(0, input));
+  return {CastLike(Channelled(in[1]).Back(dinput), in[1])};
 }
 
 }  // namespace
+
+LossOperands LossOperandsOf(const Node& node, const Expr& dl, const Expr& scores,
+                            const Expr& labels) {
+  if (scores.rank() >= 0) return {dl, scores, labels};
+  const auto flat = [](const Expr& e) { return Reshape(e, {0, -1}); };
+  const bool each = node.String("reduction", "mean") == "none";
+  return {each ? flat(dl) : dl, Channelled(scores).Of(scores), flat(labels)};
+}
 
 // scale: none: dL; sum: dL; mean: dL / sum of the weights of the counted labels
 std::optional<LabelTerms> LabelTermsOf(GraphBuilder& b, const Node& node, const Expr& dl,
@@ -55,7 +64,7 @@ std::optional<LabelTerms> LabelTermsOf(GraphBuilder& b, const Node& node, const 
                                        const Expr& weights) {
   const int rank = scores.rank();
   if (rank < 2) {
-    FailAt(b, node, "the rank of the scores is not known or below 2; declare their shape");
+    FailAt(b, node, "the scores have no axis of classes");
     return std::nullopt;
   }
   LabelTerms t;

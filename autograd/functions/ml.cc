@@ -166,6 +166,16 @@ std::vector<Expr> Imputer(GraphBuilder& b, const Node& call, const std::vector<E
   return {Where(missing, Numbers(values, Shape{static_cast<int64_t>(values.size())}, x), x)};
 }
 
+// Rows as many features wide as only the data tell, cut or filled to a width where that is known.
+Expr RowsOfUnknownWidth(const Expr& x, int64_t width) {
+  GraphBuilder& b = x.builder();
+  const Expr own = Gather(ShapeOf(x), b.Ints({-1}));
+  const Expr rows = Reshape(x, Concat({b.Ints({-1}), own}, 0));
+  if (width < 0) return rows;
+  const Expr pads = Concat({b.Ints({0, 0, 0}), b.Ints({width}) - own}, 0);
+  return b.Op("Pad", {rows, pads, b.Scalar(0, x)});
+}
+
 // Rows side by side, each cut or filled to the width that it is declared with.
 std::vector<Expr> FeatureVectorizer(GraphBuilder& b, const Node& call,
                                     const std::vector<Expr>& in) {
@@ -173,12 +183,12 @@ std::vector<Expr> FeatureVectorizer(GraphBuilder& b, const Node& call,
   std::vector<Expr> parts;
   for (size_t i = 0; i < in.size(); ++i) {
     const int64_t own = in[i].rank() < 1 ? -1 : in[i].dim(-1);
+    const int64_t width = i < widths.size() ? widths[i] : own;
     if (own < 0) {
-      return {
-          FailAt(b, call, "the number of features of an input is not known; declare its shape")};
+      parts.push_back(RowsOfUnknownWidth(AsFloat(in[i]), width));
+      continue;
     }
     Expr x = AsRows(AsFloat(in[i]), own);
-    const int64_t width = i < widths.size() ? widths[i] : own;
     if (width < own) x = Slice(x, b.Ints({0}), b.Ints({width}), b.Ints({1}));
     if (width > own) {
       x = b.Op("Pad", {x, b.Ints({0, 0, 0, width - own}), b.Scalar(0, x)});
@@ -190,7 +200,11 @@ std::vector<Expr> FeatureVectorizer(GraphBuilder& b, const Node& call,
 
 std::vector<Expr> ArrayFeatureExtractor(GraphBuilder& b, const Node&, const std::vector<Expr>& in) {
   const Expr columns = Gather(in[0], Reshape(in[1], std::vector<int64_t>{-1}), -1);
-  if (in[0].rank() < 0) return {b.Fail(absl::InvalidArgumentError("the rank is not known"))};
+  if (in[0].rank() < 0) {  // a vector is a row
+    const Expr shape = ShapeOf(columns);
+    const Expr missing = Reshape(Max(b.Int(2) - SizeOf(shape), b.Int(0)), {1});
+    return {Reshape(columns, Concat({Expand(b.Ints({1}), missing), shape}, 0))};
+  }
   return {in[0].rank() == 1 ? Unsqueeze(columns, {0}) : columns};
 }
 

@@ -11,19 +11,20 @@ namespace {
 // dB = sum(dy), dscale = sum(dy * normal), dx = NormalizeGrad(dy * scale)
 std::vector<Expr> BatchNormalizationGrad(GraphBuilder& b, const Node& call,
                                          const std::vector<Expr>& in) {
-  const int rank = in[1].rank();
+  const Channelled form(in[1], in[2]);
+  const int rank = form.rank();
   if (rank < 1) {
-    FailAt(b, call, "the rank of X is not known; declare the shape of the input");
+    FailAt(b, call, "X has no axis");
     return {};
   }
-  const Expr x = Widened(in[1]);
-  const Expr dy = CastLike(in[0], x), scale = CastLike(in[2], x);
+  const Expr x = form.Of(Widened(in[1]));
+  const Expr dy = form.Of(CastLike(in[0], x)), scale = CastLike(in[2], x);
   const std::vector<int64_t> axes = AxesBut(rank, 1);
   const Normalized n = Normalize(x, axes, call.Float("epsilon", 1e-5f));
   Expr channels = rank == 1 ? scale : AlongAxis(scale, 1, rank);  // rank 1: one channel
   Expr dx = NormalizeGrad(n, dy * channels, axes);
   Expr dscale = ReduceSum(dy * n.normal, axes, rank == 1), db = ReduceSum(dy, axes, rank == 1);
-  return {CastLike(dx, in[1]), CastLike(dscale, in[2]), CastLike(db, in[2])};
+  return {CastLike(form.Back(dx), in[1]), CastLike(dscale, in[2]), CastLike(db, in[2])};
 }
 
 // y = normal * scale + B, normal over the axes from `axis` on;
@@ -71,15 +72,27 @@ std::vector<Expr> LogSoftmaxGrad(GraphBuilder&, const Node& call, const std::vec
 
 }  // namespace
 
+Expr MeanOver(const Expr& x, const Expr& axes) {
+  return x.builder().Op("ReduceMean", {x, axes}, {{"keepdims", 1}, {"noop_with_empty_axes", 0}});
+}
+
 Normalized Normalize(const Expr& x, const std::vector<int64_t>& axes, float epsilon) {
-  Expr centred = x - ReduceMean(x, axes);
-  Expr variance = ReduceMean(centred * centred, axes);
+  return Normalize(x, x.builder().Ints(axes), epsilon);
+}
+
+Normalized Normalize(const Expr& x, const Expr& axes, float epsilon) {
+  Expr centred = x - MeanOver(x, axes);
+  Expr variance = MeanOver(centred * centred, axes);
   Expr rstd = 1 / Sqrt(variance + static_cast<double>(epsilon));
   return {centred * rstd, rstd};
 }
 
 Expr NormalizeGrad(const Normalized& n, const Expr& g, const std::vector<int64_t>& axes) {
-  return n.rstd * (g - ReduceMean(g, axes) - n.normal * ReduceMean(g * n.normal, axes));
+  return NormalizeGrad(n, g, g.builder().Ints(axes));
+}
+
+Expr NormalizeGrad(const Normalized& n, const Expr& g, const Expr& axes) {
+  return n.rstd * (g - MeanOver(g, axes) - n.normal * MeanOver(g * n.normal, axes));
 }
 
 void RegisterNormFunctions(FunctionLibrary& library) {

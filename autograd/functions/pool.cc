@@ -26,6 +26,7 @@ std::vector<Expr> MaxPoolGrad(GraphBuilder& b, const Node& call, const std::vect
 struct CountedCells {
   int64_t kernel, stride, dilation, pad_begin, pad_end;
   bool with_pads;
+  Expr computed_begin = {}, computed_end = {};  // scalars, where the pads are not known
   int64_t low() const { return with_pads ? -pad_begin : 0; }
   int64_t beyond() const { return with_pads ? pad_end : 0; }
 };
@@ -53,9 +54,15 @@ Expr CountComputed(GraphBuilder& b, const CountedCells& c, const Expr& size, con
   auto steps = [&](const Expr& cells) {
     return (Max(cells, b.Int(0)) + b.Int(c.dilation - 1)) / b.Int(c.dilation);
   };
-  Expr start = b.Op("Range", {b.Int(0), windows, b.Int(1)}) * b.Int(c.stride) - b.Int(c.pad_begin);
-  Expr last = steps(size + b.Int(c.beyond()) - start);
-  return CastLike(Min(b.Int(c.kernel), last) - steps(b.Int(c.low()) - start), like);
+  const auto begin = [&] {
+    return c.computed_begin.defined() ? c.computed_begin : b.Int(c.pad_begin);
+  };
+  const bool computed_pads = c.computed_begin.defined() && c.with_pads;
+  const auto low = [&] { return computed_pads ? -c.computed_begin : b.Int(c.low()); };
+  const auto beyond = [&] { return computed_pads ? c.computed_end : b.Int(c.beyond()); };
+  Expr start = b.Op("Range", {b.Int(0), windows, b.Int(1)}) * b.Int(c.stride) - begin();
+  Expr last = steps(size + beyond() - start);
+  return CastLike(Min(b.Int(c.kernel), last) - steps(low() - start), like);
 }
 
 // The number of cells that each window's average is taken over; broadcasts to dy.
@@ -66,16 +73,21 @@ Expr WindowCounts(GraphBuilder& b, const Node& call, const Windows& w, const Exp
   double volume = 1;  // of the axes along which every window is whole
   Expr counts;
   for (int i = 0; i < w.axes(); ++i) {
-    const bool padded = w.pads_begin[i] != 0 || w.pads_end[i] != 0;
+    const bool computed = w.computed_pads.defined();
+    const bool padded = computed || w.pads_begin[i] != 0 || w.pads_end[i] != 0;
     if (!ceil_mode && (with_pads || !padded)) {
       volume *= static_cast<double>(w.kernel[i]);
       continue;
     }
-    const CountedCells cells = {w.kernel[i],     w.strides[i],  w.dilations[i],
-                                w.pads_begin[i], w.pads_end[i], with_pads};
+    CountedCells cells = {w.kernel[i],     w.strides[i],  w.dilations[i],
+                          w.pads_begin[i], w.pads_end[i], with_pads};
+    if (computed) {
+      cells.computed_begin = Gather(w.computed_pads, b.Int(i));
+      cells.computed_end = Gather(w.computed_pads, b.Int(w.axes() + i));
+    }
     const int64_t size = x.dim(2 + i), windows = dy.dim(2 + i);
     Expr along;
-    if (size >= 0 && windows >= 0 && windows <= kMostKnownCounts) {
+    if (!computed && size >= 0 && windows >= 0 && windows <= kMostKnownCounts) {
       along = CountKnown(b, cells, size, windows, dy);
     } else {
       along = CountComputed(b, cells, Squeeze(ShapeOf(x, 2 + i, 3 + i), {0}),
@@ -100,11 +112,11 @@ std::vector<Expr> AveragePoolGrad(GraphBuilder& b, const Node& call, const std::
 std::vector<Expr> GlobalAveragePoolGrad(GraphBuilder& b, const Node& call,
                                         const std::vector<Expr>& in) {
   const Expr &dy = in[0], &x = in[1];
-  if (x.rank() < 3) {
-    FailAt(b, call, "the rank of X is not known or it has no spatial axis");
+  if (x.rank() >= 0 && x.rank() < 3) {
+    FailAt(b, call, "X has no spatial axis");
     return {};
   }
-  Expr sizes = DimsOf(x, 2, x.rank());
+  Expr sizes = x.rank() < 0 ? DimsFrom(x, 2) : DimsOf(x, 2, x.rank());
   Expr count = b.Op("ReduceProd", {sizes}, {{"keepdims", 0}});
   return {ExpandLike(dy / CastLike(count, dy), x)};
 }

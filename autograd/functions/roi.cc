@@ -131,10 +131,12 @@ Expr SumOfRegions(const Expr& dx, const Expr& images, const Expr& x) {
   return b.Op("ScatterND", {FullLike(x, 0), Unsqueeze(images, {1}), whole}, {{"reduction", "add"}});
 }
 
+bool MayBePictures(const Expr& x) { return x.rank() < 0 || x.rank() == 4; }
+
 std::vector<Expr> RoiAlignGrad(GraphBuilder& b, const Node& call, const std::vector<Expr>& in) {
   const int64_t tall = call.Int("output_height", 1), wide = call.Int("output_width", 1);
-  if (in[1].rank() != 4 || tall < 1 || wide < 1 || tall > (1 << 20) || wide > (1 << 20)) {
-    FailAt(b, call, "X is not known to be [N, C, H, W], or the output has no size");
+  if (!MayBePictures(in[1]) || tall < 1 || wide < 1 || tall > (1 << 20) || wide > (1 << 20)) {
+    FailAt(b, call, "X is not [N, C, H, W], or the output has no size");
     return {};
   }
   Expr dy = Widened(in[0]), x = Widened(in[1]), rois = Widened(in[2]);
@@ -178,8 +180,8 @@ Expr HasPixels(const Expr& inside, const Expr& like) {
 // column.
 std::vector<Expr> MaxRoiPoolGrad(GraphBuilder& b, const Node& call, const std::vector<Expr>& in) {
   const std::vector<int64_t> bins = call.Ints("pooled_shape");
-  if (in[1].rank() != 4 || bins.size() != 2 || std::min(bins[0], bins[1]) < 1) {
-    FailAt(b, call, "X is not known to be [N, C, H, W], or pooled_shape are not two sizes");
+  if (!MayBePictures(in[1]) || bins.size() != 2 || std::min(bins[0], bins[1]) < 1) {
+    FailAt(b, call, "X is not [N, C, H, W], or pooled_shape are not two sizes");
     return {};
   }
   Expr dy = Widened(in[0]), x = Widened(in[1]), rois = Widened(in[2]);

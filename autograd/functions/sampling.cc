@@ -137,12 +137,72 @@ std::vector<PixelTap> Combined(const std::vector<PixelTap>& taps, const std::vec
 // x and dy as [N, C, positions].
 Expr Planes(const Expr& x) { return ReshapeTo(x, {DimOf(x, 0), DimOf(x, 1), Rest()}); }
 
+// How many axes the pictures have, by whatever tells; 0 or less: nothing does.
+int PictureAxes(const std::vector<Expr>& in) {
+  const int rank = std::max({in[0].rank(), in[1].rank(), in[2].rank()});
+  return rank >= 0 ? rank - 2 : static_cast<int>(in[2].dim(-1));
+}
+
+// GridSampleGrad where only the data tell how many axes there are: in lists along an axis of their
+// own, [N, points, axes]. A combination takes one tap of each axis.
+std::vector<Expr> GridSampleGradOfAnyRank(GraphBuilder& b, const Node& call,
+                                          const std::vector<Expr>& in, const Sampling& how) {
+  const Expr x = Widened(in[1]), dy = Planes(Widened(in[0])), planes = Planes(x);
+  const Expr extent = DimsFrom(x, 2), sizes = CastLike(extent, x);
+  const Expr axes = SizeOf(extent), axis = CountTo(axes);
+  const Expr listed = axes - b.Int(1) - axis;  // the grid lists the last axis first
+  const Expr rates = (how.align_corners ? sizes - 1 : sizes) / 2;
+  const Expr points = Reshape(CastLike(in[2], x),
+                              Concat({DimVector(in[2], 0), b.Ints({-1}), Reshape(axes, {1})}, 0));
+  const Expr at = Gather(points, listed, 2) * rates + (sizes - 1) / 2;
+  const Line line{sizes, b.Scalar(how.align_corners ? 0 : -0.5, at),
+                  how.align_corners ? sizes - 1 : sizes, how};
+  const std::vector<LineTap> taps = LineTaps(at, line);
+  // Combination t has tap (t / kinds^(axes - 1 - a)) mod kinds of axis a.
+  const Expr kinds = b.Int(static_cast<int64_t>(taps.size()));
+  const Expr combinations = CountTo(Pow(kinds, axes));
+  const Expr digits = b.Op("Mod", {combinations / Unsqueeze(Pow(kinds, listed), {1}), kinds});
+  const Expr picked = Unsqueeze(axis * kinds, {1}) + digits;
+  // [N, points, axes, combinations]
+  const auto combined = [&](Expr (*part)(const LineTap&)) {
+    std::vector<Expr> parts;
+    for (const LineTap& tap : taps) parts.push_back(Unsqueeze(ExpandLike(part(tap), at), {3}));
+    return Gather(Reshape(Concat(parts, 3), {0, 0, -1}), picked, 2);
+  };
+  const auto product = [&](const Expr& e, int64_t of) {
+    return b.Op("ReduceProd", {e, b.Ints({of})}, {{"keepdims", 0}});
+  };
+  const Expr weights = combined([](const LineTap& t) { return Times(t.weight, t.inside); });
+  const Expr indices = Cast(combined([](const LineTap& t) { return t.index; }), DType::kInt64);
+  const Expr behind = Greater(Unsqueeze(axis, {0}), Unsqueeze(axis, {1}));
+  const Expr strides = product(Where(behind, extent, b.Int(1)), 1);
+  const Expr positions = ReduceSum(indices * Unsqueeze(strides, {1}), {2}, /*keepdims=*/false);
+  const Expr places = Expand(Reshape(positions, {0, 1, -1}),
+                             Concat({b.Ints({1}), DimVector(planes, 1), b.Ints({1})}, 0));
+  const Expr arriving = Unsqueeze(dy, {3});
+  const Expr spread = Reshape(arriving * Unsqueeze(product(weights, 2), {1}), {0, 0, -1});
+  const Expr dx = b.Op("ScatterElements", {FullLike(planes, 0), places, spread},
+                       {{"axis", 2}, {"reduction", "add"}});
+  std::vector<Expr> results = {CastLike(ReshapeLike(dx, in[1]), in[1])};
+  if (!call.HasOutput(1)) return results;
+  const Expr seen = b.Op("GatherElements", {planes, places}, {{"axis", 2}});
+  const Expr each = Reshape(seen, Concat({ShapeOf(dy), b.Ints({-1})}, 0));
+  const Expr moment = ReduceSum(arriving * each, {1}, /*keepdims=*/false);
+  // By one axis: its slope, the weights of the others.
+  const Expr slopes = combined([](const LineTap& t) { return Times(t.slope, t.inside); });
+  const Expr own = Unsqueeze(Equal(Unsqueeze(axis, {0}), Unsqueeze(axis, {1})), {2});
+  const Expr rising = product(Where(own, Unsqueeze(slopes, {2}), Unsqueeze(weights, {2})), 3);
+  const Expr moved = ReduceSum(Unsqueeze(moment, {2}) * rising, {3}, /*keepdims=*/false) * rates;
+  results.push_back(CastLike(ReshapeLike(Gather(moved, listed, 2), in[2]), in[2]));
+  return results;
+}
+
 // y = sum over taps of weight * x[position];
 // dx[position] = sum of weight * dy;  dcoordinate = sum over channels of slope * x[position] * dy
 std::vector<Expr> GridSampleGrad(GraphBuilder& b, const Node& call, const std::vector<Expr>& in) {
-  const int axes = in[1].rank() - 2;
-  if (axes < 1) {
-    FailAt(b, call, "the rank of X is not known; declare the input's shape");
+  const int axes = PictureAxes(in);
+  if (in[1].rank() >= 0 && axes < 1) {
+    FailAt(b, call, "X has no spatial axis");
     return {};
   }
   const std::string mode = call.String("mode", "linear");
@@ -150,6 +210,7 @@ std::vector<Expr> GridSampleGrad(GraphBuilder& b, const Node& call, const std::v
                : mode == "bicubic" ? "cubic"
                                    : mode,
                call.String("padding_mode", "zeros"), call.Int("align_corners", 0) != 0};
+  if (axes < 1) return GridSampleGradOfAnyRank(b, call, in, how);
   Expr x = Widened(in[1]), dy = Planes(Widened(in[0]));
   Expr grid = ReshapeTo(CastLike(in[2], x), {DimOf(in[2], 0), Rest(), Fixed(axes)});
   std::vector<Expr> coordinates, rates;

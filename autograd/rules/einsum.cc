@@ -89,6 +89,7 @@ Expr InputGrad(const Vjp& v, const EinsumEquation& equation, int input) {
   std::string& found = sum.equation.output;
   if (Has(present, kEllipsis) && !Has(*wanted, kEllipsis)) found.push_back(kEllipsis);
   std::vector<int64_t> constant_axes, foreign_axes;
+  Expr covered;  // axes of an ellipsis that the result does not have, where only the data tell
   const int64_t rank = v.x(input).rank();
   const std::optional<int64_t> own = Covered(v.x(input), *wanted);
   for (size_t k = 0; k < wanted->size(); ++k) {
@@ -107,11 +108,13 @@ Expr InputGrad(const Vjp& v, const EinsumEquation& equation, int input) {
                                   ? axis - static_cast<int64_t>(wanted->size())
                                   : axis);
     } else if (rank < 0) {
-      return v.b().Fail(absl::UnimplementedError(
-          "an ellipsis that the result does not have needs the rank of the operand"));
+      GraphBuilder& b = v.b();
+      const Expr count = SizeOf(ShapeOf(v.x(input)));
+      const int64_t others = static_cast<int64_t>(wanted->size()) - 1;
+      covered = CountTo(count - b.Int(others)) + b.Int(static_cast<int64_t>(k));
     } else {
-      const int64_t covered = rank - static_cast<int64_t>(wanted->size()) + 1;
-      for (int64_t i = 0; i < covered; ++i) {
+      const int64_t count = rank - static_cast<int64_t>(wanted->size()) + 1;
+      for (int64_t i = 0; i < count; ++i) {
         constant_axes.push_back(static_cast<int64_t>(k) + i);
       }
     }
@@ -120,6 +123,10 @@ Expr InputGrad(const Vjp& v, const EinsumEquation& equation, int input) {
   Expr dx =
       same ? v.dy() : v.b().Op("Einsum", sum.operands, {{"equation", sum.equation.ToString()}});
   if (!foreign_axes.empty()) dx = ReduceSum(dx, std::move(foreign_axes), /*keepdims=*/false);
+  if (covered.defined()) {
+    const Expr axes = Concat({covered, v.b().Ints(constant_axes)}, 0);
+    return Expand(v.b().Op("Unsqueeze", {dx, axes}), ShapeVector(v.x(input)));
+  }
   if (constant_axes.empty()) return dx;
   // Expand keeps broadcast ellipsis dimensions, which the engine sums.
   return Expand(Unsqueeze(dx, std::move(constant_axes)), ShapeVector(v.x(input)));

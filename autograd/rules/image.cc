@@ -6,6 +6,7 @@
 #include "autograd/rule.h"
 #include "autograd/shape_expr.h"
 #include "core/base/shape.h"
+#include "core/graph/filled.h"
 
 namespace onward {
 namespace {
@@ -97,11 +98,26 @@ Expr WindowPlaces(const Vjp& v, const std::vector<int64_t>& pads, int axes) {
   return Flat(places);
 }
 
+// How many axes the image has, by whatever tells.
+constexpr int kMostImageAxes = 64;
+int ImageAxes(const Vjp& v) {
+  const int rank = std::max(v.dy().rank(), v.y().rank());
+  if (rank >= 0) return rank - 2;
+  size_t axes = v.node().Ints("pads").size() / 2;
+  for (const char* name : {"strides", "dilations"}) {
+    if (axes == 0) axes = v.node().Ints(name).size();
+  }
+  if (axes > 0) return static_cast<int>(axes);
+  const int64_t listed = std::max(v.x(1).dim(0), v.x(2).dim(0));
+  return static_cast<int>(std::min<int64_t>(listed, kMostImageAxes + 1));
+}
+
 // image[place] = sum of the columns' elements that lie there;  dcolumn = dimage[place]
 Grads Col2ImVjp(const Vjp& v) {
-  const int axes = std::max(v.dy().rank(), v.y().rank()) - 2;
-  if (axes < 1) {
-    FailAt(v.b(), v.node(), "the number of axes of the image is not known");
+  const int axes = ImageAxes(v);
+  if (axes < 1 || axes > kMostImageAxes) {
+    FailAt(v.b(), v.node(),
+           "nothing tells the number of axes of the image; declare the shape of image_shape");
     return {};
   }
   const std::vector<int64_t> pads = v.node().Ints("pads", std::vector<int64_t>(2 * axes, 0));
@@ -123,18 +139,34 @@ Grads GridSampleVjp(const Vjp& v) {
   return {grads.begin(), grads.end()};
 }
 
+// The same where only the data tell how many axes there are.
+Expr AffineGridOfAnyRank(const Vjp& v, const Expr& theta, const Expr& dy) {
+  GraphBuilder& b = v.b();
+  const Expr count = Reshape(SizeOf(v.x(1)) - b.Int(2), {1});
+  const Expr zeros = Filled(Concat({count, count + b.Int(1)}, 0), DType::kFloat, 0);
+  const Expr identity = Unsqueeze(b.Op("EyeLike", {zeros}), {0});
+  const Expr sizes = Slice(v.x(1), b.Ints({2}), b.Ints({INT64_MAX}), b.Ints({0}));
+  Expr places = b.Op("AffineGrid", {CastLike(identity, theta), Concat({b.Ints({1, 1}), sizes}, 0)},
+                     Pick(v.node(), {"align_corners"}));
+  places = Reshape(places, Concat({b.Ints({-1}), count}, 0));
+  const Expr one = FullLike(Gather(places, b.Ints({0}), 1), 1);
+  const Expr points = Reshape(dy, Concat({DimVector(theta, 0), b.Ints({-1}), count}, 0));
+  return MatMul(Transpose(points, {0, 2, 1}), Concat({places, one}, 1));
+}
+
 // y = theta * [place of the pixel, 1];  dtheta = sum of dy * [place, 1]. The places are those
 // that the identity leaves where they are.
 Grads AffineGridVjp(const Vjp& v) {
   GraphBuilder& b = v.b();
   const int axes = v.dy().rank() - 2;
+  Expr theta = Widened(v.x(0)), dy = Widened(v.dy());
+  if (v.dy().rank() < 0) return {AffineGridOfAnyRank(v, theta, dy)};
   if (axes < 1) {
-    FailAt(b, v.node(), "the number of axes of the grid is not known");
+    FailAt(b, v.node(), "the grid has no axis");
     return {};
   }
   Tensor identity = Tensor::Zeros(DType::kFloat, {1, axes, axes + 1});
   for (int i = 0; i < axes; ++i) identity.data<float>()[i * (axes + 2)] = 1;
-  Expr theta = Widened(v.x(0)), dy = Widened(v.dy());
   Expr sizes = Slice(v.x(1), b.Ints({2}), b.Ints({axes + 2}), b.Ints({0}));
   Expr places = b.Op("AffineGrid",
                      {CastLike(b.Constant(identity), theta), Concat({b.Ints({1, 1}), sizes}, 0)},
@@ -167,10 +199,20 @@ Grads DeformColumnsVjp(const Vjp& v) {
 Grads DeformConvVjp(const Vjp& v) {
   GraphBuilder& b = v.b();
   const int64_t groups = v.attr("group", 1);
-  const Expr &x = v.x(0), &w = v.x(1), &dy = v.dy();
-  if (groups < 1 || w.dim(0) < 0 || x.dim(1) < 0 || v.x(2).rank() < 3) {
-    FailAt(b, v.node(), "the shapes of X, W and offset are not known");
+  const Expr w = v.x(1), dy = v.dy();
+  if (groups < 1 || w.dim(0) < 0 || w.dim(1) < 0) {
+    FailAt(b, v.node(), "the shape of W is not known; declare it");
     return {};
+  }
+  if (v.x(2).rank() >= 0 && v.x(2).rank() < 3) {
+    FailAt(b, v.node(), "offset has no spatial axis");
+    return {};
+  }
+  Expr x = v.x(0);
+  if (x.dim(1) < 0) {  // a Reshape that changes nothing tells the channels, which W knows
+    std::vector<int64_t> same(w.rank(), 0);
+    same[1] = w.dim(1) * groups;
+    x = Reshape(x, std::move(same));
   }
   Attributes attributes = Pick(v.node(), {"dilations", "offset_group", "pads", "strides"});
   attributes["kernel_shape"] = KernelOf(v.node(), w);

@@ -9,8 +9,9 @@ namespace {
 // L = sum over positions of w[label] * (-logp[label]) * scale / dL;
 // dw[c] = -sum of (logp[c] + offset) * scale over the positions with label c,
 // offset = L for the mean (which divides by the sum of the weights), else 0
-std::optional<Expr> WeightGrad(const Vjp& v, const Expr& logp) {
-  auto t = LabelTermsOf(v.b(), v.node(), v.dy(), logp, v.x(1), v.x(2));
+std::optional<Expr> WeightGrad(const Vjp& v, const Expr& scores) {
+  const auto [dl, logp, labels] = LossOperandsOf(v.node(), v.dy(), scores, v.x(1));
+  auto t = LabelTermsOf(v.b(), v.node(), dl, logp, labels, v.x(2));
   if (!t) return std::nullopt;
   const bool mean = v.node().String("reduction", "mean") == "mean";
   Expr distance = mean ? logp + CastLike(v.y(), logp) : logp;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Gradient rules of matrix products. Products of two matrices become Gemm with
 // transposition flags, so nothing is transposed in memory.
-#include <numeric>
 #include <vector>
 
 #include "autograd/rule.h"
@@ -20,14 +19,6 @@ Expr Product(const Expr& a, Turn turn_a, const Expr& b, Turn turn_b, float alpha
   if (turn_a == Turn::kYes) attributes["transA"] = 1;
   if (turn_b == Turn::kYes) attributes["transB"] = 1;
   return a.builder().Op("Gemm", {a, b}, std::move(attributes));
-}
-
-// Stacked matrices with their last two axes exchanged.
-Expr TurnLastTwo(const Expr& e) {
-  std::vector<int64_t> perm(e.rank());
-  std::iota(perm.begin(), perm.end(), 0);
-  std::swap(perm[perm.size() - 1], perm[perm.size() - 2]);
-  return Transpose(e, std::move(perm));
 }
 
 // All but the last dimension joined: [..., k] as [m, k].
@@ -88,8 +79,8 @@ class AnyRank {
 
   Grads Run() const {
     Grads grads(2);
-    if (v_.needs(0)) grads[0] = Reshape(FitTo(MatMul(dy_, Turned(bs_)), a_), a_shape_);
-    if (v_.needs(1)) grads[1] = Reshape(FitTo(MatMul(Turned(a_), dy_), bs_), b_shape_);
+    if (v_.needs(0)) grads[0] = Reshape(FitTo(MatMul(dy_, TurnLastTwo(bs_)), a_), a_shape_);
+    if (v_.needs(1)) grads[1] = Reshape(FitTo(MatMul(TurnLastTwo(a_), dy_), bs_), b_shape_);
     return grads;
   }
 
@@ -106,13 +97,6 @@ class AnyRank {
   // Whether the result has an axis of its own for the operand: 0 or 1.
   Expr OwnAxis(const Expr& shape) const {
     return Cast(Greater(SizeOf(shape), b_.Int(1)), DType::kInt64);
-  }
-  // Stacked matrices with their last two axes exchanged.
-  Expr Turned(const Expr& e) const {
-    const Expr shape = ShapeVector(e), rows = Last(shape, 2), columns = Last(shape, 1);
-    const Expr batch = Part(shape, 0, b_.Int(-2));
-    const Expr stack = Reshape(e, Concat({ProductOf(batch), rows, columns}, 0));
-    return Reshape(Transpose(stack, {0, 2, 1}), Concat({batch, columns, rows}, 0));
   }
 
   const Vjp& v_;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "autograd/functions.h"
 #include "autograd/rule.h"
 #include "autograd/shape_expr.h"
@@ -13,10 +14,10 @@
 namespace onward {
 namespace {
 
-// False, with an error kept, where the rank of x is not known to be `least`.
-bool HasRank(const Vjp& v, int least) {
-  if (v.x().rank() >= least) return true;
-  FailAt(v.b(), v.node(), "the rank of X is not known or too small; declare the input's shape");
+// False, with an error kept, where x has fewer axes.
+bool MayHaveRank(const Vjp& v, int least) {
+  if (v.x().rank() < 0 || v.x().rank() >= least) return true;
+  FailAt(v.b(), v.node(), absl::StrCat("X has ", v.x().rank(), " axes, expected at least ", least));
   return false;
 }
 
@@ -24,9 +25,10 @@ bool HasRank(const Vjp& v, int least) {
 // and var;  dinput = m*drunning,
 // dx = (1-m)/n * drunning of mean, (1-m)/n * 2*(x - mean) * drunning of var
 void AddRunningStatistics(const Vjp& v, Grads* grads) {
-  const int rank = v.x().rank();
+  const Channelled form(v.x(0), v.x(1));
+  const int rank = form.rank();
   const std::vector<int64_t> axes = AxesBut(rank, 1);
-  const Expr x = Widened(v.x(0));
+  const Expr x = form.Of(Widened(v.x(0)));
   auto channels = [&](const Expr& p) {
     return rank == 1 ? CastLike(p, x) : AlongAxis(CastLike(p, x), 1, rank);
   };
@@ -39,7 +41,8 @@ void AddRunningStatistics(const Vjp& v, Grads* grads) {
     const Expr mean = ReduceMean(x, axes);
     const Expr n = CastLike(SizeOf(x), x) / CastLike(SizeOf(mean), x);
     Expr dx = channels(d) * (1 - momentum) / n;
-    dx = CastLike(output == 1 ? Expand(dx, ShapeOf(x)) : dx * (x - mean) * 2.0, v.x(0));
+    dx = output == 1 ? Expand(dx, ShapeOf(x)) : dx * (x - mean) * 2.0;
+    dx = CastLike(form.Back(dx), v.x(0));
     (*grads)[0] = (*grads)[0].has_value() ? *(*grads)[0] + dx : dx;
   }
 }
@@ -60,16 +63,17 @@ Grads BatchNormalizationTrainingVjp(const Vjp& v) {
 // dx = dy*scale*r, dscale = r * sum(dy*(x-mean)), dB = sum(dy),
 // dmean = -scale*r * sum(dy), dvar = -scale*r^3/2 * sum(dy*(x-mean))
 Grads BatchNormalizationInferenceVjp(const Vjp& v) {
-  const int rank = v.x().rank();
+  const Channelled form(v.x(0), v.x(1));
+  const int rank = form.rank();
   const std::vector<int64_t> axes = AxesBut(rank, 1);
   auto channels = [rank](const Expr& p) { return rank == 1 ? p : AlongAxis(p, 1, rank); };
   auto sum = [&](const Expr& e) { return ReduceSum(e, axes, rank == 1); };
-  const Expr x = Widened(v.x(0)), dy = CastLike(v.dy(), x);
+  const Expr x = form.Of(Widened(v.x(0))), dy = form.Of(CastLike(v.dy(), x));
   const Expr scale = CastLike(v.x(1), x), mean = CastLike(v.x(3), x), var = CastLike(v.x(4), x);
   Expr r = 1 / Sqrt(var + static_cast<double>(v.attr_float("epsilon", 1e-5f)));
   Expr slope = scale * r;
   Grads grads(5);
-  grads[0] = dy * channels(slope);
+  grads[0] = form.Back(dy * channels(slope));
   if (v.needs(2) || v.needs(3)) {
     Expr db = sum(dy);
     grads[2] = db;
@@ -84,29 +88,35 @@ Grads BatchNormalizationInferenceVjp(const Vjp& v) {
 }
 
 Grads BatchNormalizationVjp(const Vjp& v) {
-  if (!HasRank(v, 1)) return {};
+  if (!MayHaveRank(v, 1)) return {};
   if (v.attr("training_mode", 0) != 0) return BatchNormalizationTrainingVjp(v);
   return BatchNormalizationInferenceVjp(v);
 }
 
-// The axes from `axis` to the last one; counted from the end if the rank is not
-// known.
-std::vector<int64_t> AxesFrom(const Vjp& v) {
+// The axes from `axis` to the last one; counted from the end, or when the graph runs, if the
+// rank is not known.
+Expr AxesFrom(const Vjp& v) {
   constexpr int64_t kDeepest = -64;
+  GraphBuilder& b = v.b();
   const int64_t axis = v.attr("axis", -1);
   const int rank = v.x().rank();
-  if (rank < 0 && axis < 0 && axis >= kDeepest) return AxesRange(axis, 0);
+  if (rank < 0 && axis < 0 && axis >= kDeepest) return b.Ints(AxesRange(axis, 0));
+  if (rank < 0 && axis >= 0) {
+    return b.Op("Range", {b.Int(axis), SizeOf(ShapeOf(v.x())), b.Int(1)});
+  }
   absl::StatusOr<int> first = NormalizeAxis(axis, rank);
-  if (first.ok()) return AxesRange(*first, rank);
-  FailAt(v.b(), v.node(), "axis is out of range, or the rank of X is not known");
-  return {-1};
+  if (first.ok()) return b.Ints(AxesRange(*first, rank));
+  return FailAt(b, v.node(), "axis is out of range");
 }
 
 // Whether scale certainly has the shape of the last axes of x. A dimension that
 // is known and not 1 has to be x's, which it broadcasts to.
-bool ScaleIsWhole(const Expr& x, const Expr& scale, size_t axes) {
+bool ScaleIsWhole(const Expr& x, const Expr& scale, int64_t axis) {
   const ValueType &tx = x.type(), &ts = scale.type();
-  if (!tx.has_rank || !ts.has_rank || ts.dims.size() != axes || tx.dims.size() < axes) return false;
+  const absl::StatusOr<int> first = NormalizeAxis(axis, tx.rank());
+  if (!first.ok() || !ts.has_rank) return false;
+  const size_t axes = tx.dims.size() - *first;
+  if (ts.dims.size() != axes) return false;
   for (size_t i = 0; i < axes; ++i) {
     const Dim &ds = ts.dims[i], &dx = tx.dims[tx.dims.size() - axes + i];
     const bool same = ds == dx && (ds.known() || !ds.symbol.empty());
@@ -119,9 +129,8 @@ bool ScaleIsWhole(const Expr& x, const Expr& scale, size_t axes) {
 // dx = NormalizeGrad(dy*scale) + dmean / n - drstd * rstd^2 * normal / n,
 // dscale = dy * normal, dB = dy
 Grads LayerNormalizationVjp(const Vjp& v) {
-  const std::vector<int64_t> axes = AxesFrom(v);
   const bool bias = v.has_x(2) && v.needs(2);
-  if (!v.has_dy(1) && !v.has_dy(2) && ScaleIsWhole(v.x(0), v.x(1), axes.size())) {
+  if (!v.has_dy(1) && !v.has_dy(2) && ScaleIsWhole(v.x(0), v.x(1), v.attr("axis", -1))) {
     std::vector<Expr> d =
         v.b().Ops("LayerNormalizationGrad", {v.dy(), v.x(0), v.x(1)}, bias ? 3 : 2,
                   Pick(v.node(), {"axis", "epsilon"}), kOnwardDomain);
@@ -129,7 +138,7 @@ Grads LayerNormalizationVjp(const Vjp& v) {
     if (bias) grads.push_back(d[2]);
     return grads;
   }
-  const Expr x = Widened(v.x(0));
+  const Expr x = Widened(v.x(0)), axes = AxesFrom(v);
   const Normalized n = Normalize(x, axes, v.attr_float("epsilon", 1e-5f));
   Grads grads(v.inputs());
   Expr dx;
@@ -156,13 +165,14 @@ Grads LayerNormalizationVjp(const Vjp& v) {
 
 // y = normal * scale + B over the spatial axes, parameters per channel
 Grads InstanceNormalizationVjp(const Vjp& v) {
-  if (!HasRank(v, 3)) return {};
-  const int rank = v.x().rank();
-  const Expr x = Widened(v.x(0)), dy = CastLike(v.dy(), x);
+  if (!MayHaveRank(v, 3)) return {};
+  const Channelled form(v.x(0));
+  const int rank = form.rank();
+  const Expr x = form.Of(Widened(v.x(0))), dy = form.Of(CastLike(v.dy(), x));
   const std::vector<int64_t> spatial = AxesRange(2, rank), others = AxesBut(rank, 1);
   const Normalized n = Normalize(x, spatial, v.attr_float("epsilon", 1e-5f));
   Expr scale = AlongAxis(CastLike(v.x(1), x), 1, rank);
-  return {NormalizeGrad(n, dy * scale, spatial), ReduceSum(dy * n.normal, others, false),
+  return {form.Back(NormalizeGrad(n, dy * scale, spatial)), ReduceSum(dy * n.normal, others, false),
           ReduceSum(dy, others, false)};
 }
 
@@ -170,12 +180,13 @@ Grads InstanceNormalizationVjp(const Vjp& v) {
 // axes: InstanceNormalization of x as [N, groups, rest]. Up to opset 20 scale
 // and B have one entry per group, since then one per channel.
 Grads GroupNormalizationVjp(const Vjp& v) {
-  if (!HasRank(v, 2)) return {};
+  if (!MayHaveRank(v, 2)) return {};
+  const Channelled form(v.x(0));
   const int64_t groups = v.attr("num_groups", 1);
   const int opset = v.b().graph().opset();
   const bool per_group = opset > 0 && opset < 21;
-  const Expr x = Widened(v.x(0)), scale = CastLike(v.x(1), x);
-  const Expr dy = CastLike(v.dy(), x);
+  const Expr x = form.Of(Widened(v.x(0))), scale = CastLike(v.x(1), x);
+  const Expr dy = form.Of(CastLike(v.dy(), x));
   auto grouped = [&](const Expr& e) { return Reshape(e, {0, groups, -1}); };
   const Normalized n = Normalize(grouped(x), {2}, v.attr_float("epsilon", 1e-5f));
   if (per_group) {
@@ -183,21 +194,21 @@ Grads GroupNormalizationVjp(const Vjp& v) {
     return {ReshapeLike(NormalizeGrad(n, g * AlongAxis(scale, 1, 3), {2}), v.x()),
             ReduceSum(g * n.normal, {0, 2}, false), ReduceSum(g, {0, 2}, false)};
   }
-  const int rank = v.x().rank();
+  const int rank = form.rank();
   const std::vector<int64_t> others = AxesBut(rank, 1);
   Expr dx = NormalizeGrad(n, grouped(dy * AlongAxis(scale, 1, rank)), {2});
-  return {ReshapeLike(dx, v.x()), ReduceSum(dy * ReshapeLike(n.normal, v.x()), others, false),
+  return {ReshapeLike(dx, v.x()), ReduceSum(dy * ReshapeLike(n.normal, x), others, false),
           ReduceSum(dy, others, false)};
 }
 
 // y = normal * scale, normal = x * r, r = 1 / sqrt(mean(x^2) + epsilon);
 // dx = r * (g - normal * mean(g * normal)), g = dy * scale;  dscale = dy * normal
 Grads RMSNormalizationVjp(const Vjp& v) {
-  const std::vector<int64_t> axes = AxesFrom(v);
   const Expr x = Widened(v.x(0)), dy = CastLike(v.dy(), x);
-  Expr r = 1 / Sqrt(ReduceMean(x * x, axes) + static_cast<double>(v.attr_float("epsilon", 1e-5f)));
+  const Expr square = x * x, axes = AxesFrom(v);
+  Expr r = 1 / Sqrt(MeanOver(square, axes) + static_cast<double>(v.attr_float("epsilon", 1e-5f)));
   Expr normal = x * r, g = dy * CastLike(v.x(1), x);
-  return {r * (g - normal * ReduceMean(g * normal, axes)), dy * normal};
+  return {r * (g - normal * MeanOver(g * normal, axes)), dy * normal};
 }
 
 // y = x / n, n = sum|x| or sqrt(sum x^2), and 0 where n is 0;

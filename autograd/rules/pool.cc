@@ -70,7 +70,7 @@ Grads MaxUnpoolVjp(const Vjp& v) {
   if (v.has_x(2)) {
     auto w = PoolWindowsOf(v.b(), v.node(), v.x());
     if (!w) return {};
-    const int rank = v.x().rank();
+    const int rank = w->axes() + 2;
     std::vector<int64_t> reach;
     for (int i = 0; i < w->axes(); ++i) {
       reach.push_back(w->kernel[i] - w->strides[i] - w->pads_begin[i] - w->pads_end[i]);

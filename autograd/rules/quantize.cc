@@ -15,28 +15,35 @@
 namespace onward {
 namespace {
 
+Expr AsFloat(const Expr& x) { return x.dtype() == DType::kFloat ? x : Cast(x, DType::kFloat); }
+
 // The scales of a node's x: how to bring one to the shape of x, and a gradient back.
 class Scales {
  public:
-  // Fails (nullopt) where the ranks are not known.
+  // Fails (nullopt) where x does not have the axis.
   static std::optional<Scales> Of(const Vjp& v) {
     Scales s;
     const int scale_rank = v.x(1).rank();
     s.block_ = v.attr("block_size", 0);
     if (s.block_ == 0 && (scale_rank == 0 || v.x(1).dim(0) == 1)) return s;
-    const absl::StatusOr<int> axis = NormalizeAxis(v.attr("axis", 1), v.x(0).rank());
-    if (scale_rank < 0 || !axis.ok() || (s.block_ > 0 && v.x(0).dim(*axis) < 0)) {
-      FailAt(v.b(), v.node(), "the shapes of x and its scale are not known; declare them");
+    s.whole_ = false;
+    s.x_ = v.x(0);
+    s.scale_ = v.x(1);
+    s.given_axis_ = v.attr("axis", 1);
+    const absl::StatusOr<int> axis = NormalizeAxis(s.given_axis_, s.x_.rank());
+    if (s.x_.rank() >= 0 && !axis.ok()) {
+      FailAt(v.b(), v.node(), "x does not have the axis");
       return std::nullopt;
     }
-    s.whole_ = false;
-    s.axis_ = *axis;
-    s.x_ = v.x(0);
+    s.axis_ = axis.ok() ? *axis : 0;
+    s.open_ = !axis.ok() || scale_rank < 0 || (s.block_ > 0 && s.x_.dim(*axis) < 0);
     return s;
   }
 
   Expr Spread(const Expr& scale) const {
     if (whole_) return scale;
+    if (open_ && block_ == 0) return AlongAxisOf(scale, given_axis_, x_);
+    if (open_) return onward::Gather(scale, Blocks(), given_axis_);
     if (block_ == 0) return AlongAxis(scale, axis_, x_.rank());
     const Expr repeated = ReshapeTo(Expand(Unsqueeze(scale, {axis_ + 1}), Repeat()), Joined());
     GraphBuilder& b = scale.builder();
@@ -46,6 +53,12 @@ class Scales {
   // The sum over all elements that share a scale.
   Expr Gather(const Expr& g) const {
     if (whole_) return g;  // summed by the engine
+    if (open_ && block_ == 0) return ReduceSum(g, AxesButOf(x_, given_axis_), /*keepdims=*/false);
+    if (open_) {
+      const Expr scale = AsFloat(scale_);
+      const Expr places = onward::Gather(FlatPositions(scale), Blocks(), given_axis_);
+      return AddAtPositions(g, places, scale);
+    }
     if (block_ == 0) return ReduceSum(g, AxesBut(x_.rank(), axis_), /*keepdims=*/false);
     const int64_t missing = blocks() * block_ - x_.dim(axis_);
     Expr full = g;
@@ -58,6 +71,8 @@ class Scales {
   }
 
  private:
+  // The block of each element along the axis.
+  Expr Blocks() const { return CountTo(DimScalar(x_, given_axis_)) / x_.builder().Int(block_); }
   int64_t blocks() const { return (x_.dim(axis_) + block_ - 1) / block_; }
   Expr Repeat() const {
     std::vector<int64_t> shape(x_.rank() + 1, 1);
@@ -81,12 +96,11 @@ class Scales {
   }
 
   bool whole_ = true;
+  bool open_ = false;  // only the data tell the shapes
   int axis_ = 0;
-  int64_t block_ = 0;
-  Expr x_;
+  int64_t given_axis_ = 1, block_ = 0;
+  Expr x_, scale_;
 };
-
-Expr AsFloat(const Expr& x) { return x.dtype() == DType::kFloat ? x : Cast(x, DType::kFloat); }
 
 // Numbers that y can hold.
 Expr Inside(const Expr& rounded, DType dtype) {

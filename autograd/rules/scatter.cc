@@ -105,10 +105,16 @@ Grads ScatterNDVjp(const Vjp& v) {
 Grads TensorScatterVjp(const Vjp& v) {
   GraphBuilder& b = v.b();
   const Expr cache = v.x(0), update = v.x(1);
-  const absl::StatusOr<int> axis = NormalizeAxis(v.attr("axis", -2), cache.rank());
-  if (!axis.ok()) {
-    return {b.Fail(absl::UnimplementedError("the gradient of TensorScatter needs a rank"))};
+  int64_t axis = v.attr("axis", -2);
+  if (cache.rank() >= 0) {
+    const absl::StatusOr<int> known = NormalizeAxis(axis, cache.rank());
+    if (!known.ok()) return {FailAt(b, v.node(), "the cache does not have the axis")};
+    axis = *known;
   }
+  const auto along = [&](const Expr& vector, int64_t of) {
+    return cache.rank() < 0 ? AlongAxisOf(vector, of, cache)
+                            : AlongAxis(vector, static_cast<int>(of), cache.rank());
+  };
   Expr start = v.has_x(2) ? v.x(2) : Expr();
   Grads grads(2);
   if (v.needs(0)) {
@@ -117,13 +123,13 @@ Grads TensorScatterVjp(const Vjp& v) {
                            cache);
   }
   if (v.needs(1)) {
-    Expr at = AlongAxis(CountTo(DimScalar(update, *axis)), *axis, cache.rank());
-    if (start.defined()) at = at + AlongAxis(start, 0, cache.rank());
+    Expr at = along(CountTo(DimScalar(update, axis)), axis);
+    if (start.defined()) at = at + along(start, 0);
     if (v.node().String("mode", "linear") == "circular") {
-      at = b.Op("Mod", {at, DimVector(cache, *axis)});
+      at = b.Op("Mod", {at, DimVector(cache, axis)});
     }
     grads[1] = WithShapeOf(
-        b.Op("GatherElements", {v.dy(), ExpandLike(at, update)}, {{"axis", *axis}}), update);
+        b.Op("GatherElements", {v.dy(), ExpandLike(at, update)}, {{"axis", axis}}), update);
   }
   return grads;
 }

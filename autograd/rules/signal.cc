@@ -179,25 +179,25 @@ Grads DftVjp(const Vjp& v) {
 Grads StftVjp(const Vjp& v) {
   GraphBuilder& b = v.b();
   const bool windowed = v.has_x(2);
-  if (v.x(0).rank() != 3) {
-    return {b.Fail(absl::UnimplementedError(
-        "the gradient of STFT needs a signal of shape [batch, length, 1 or 2]"))};
+  const Expr signal = OfRank(v.x(0), 3);
+  if (signal.rank() != 3) {
+    return {FailAt(b, v.node(), "the signal is not [batch, length, 1 or 2]")};
   }
-  Expr n = v.has_x(3) ? ScalarInt(v.x(3)) : windowed ? DimScalar(v.x(2), 0) : DimScalar(v.x(0), 1);
+  Expr n = v.has_x(3) ? ScalarInt(v.x(3)) : windowed ? DimScalar(v.x(2), 0) : DimScalar(signal, 1);
   Expr frames = CountTo(DimScalar(v.dy(), 1));
   Expr at = Unsqueeze(frames * ScalarInt(v.x(1)), {1}) + Unsqueeze(CountTo(n), {0});
   Expr spectra = ReshapeTo(v.dy(), {Rest(), DimOf(v.dy(), 2), Fixed(2)});
   Expr g = Transformed(spectra, n, /*inverse=*/true);
-  g = FirstOf(g * CastLike(n, g), DimVector(v.x(0), -1), 2);
-  g = ReshapeTo(g, {DimOf(v.dy(), 0), DimOf(v.dy(), 1), DimOf(g, 1), DimOf(v.x(0), 2)});
+  g = FirstOf(g * CastLike(n, g), DimVector(signal, -1), 2);
+  g = ReshapeTo(g, {DimOf(v.dy(), 0), DimOf(v.dy(), 1), DimOf(g, 1), DimOf(signal, 2)});
   Grads grads(v.inputs());
   if (v.needs(0)) {
     Expr parts = windowed ? g * Unsqueeze(v.x(2), {1}) : g;
     grads[0] =
-        WithShapeOf(b.Op("GatherGrad", {parts, at, v.x(0)}, {{"axis", 1}}, kOnwardDomain), v.x(0));
+        WithShapeOf(b.Op("GatherGrad", {parts, at, signal}, {{"axis", 1}}, kOnwardDomain), v.x(0));
   }
   if (windowed && v.needs(2)) {
-    grads[2] = ReduceSum(g * Gather(v.x(0), at, 1), {0, 1, 3}, /*keepdims=*/false);
+    grads[2] = ReduceSum(g * Gather(signal, at, 1), {0, 1, 3}, /*keepdims=*/false);
   }
   return grads;
 }

@@ -461,6 +461,13 @@ class OnnxOperators : public OperatorSet {
     }
   }
 
+  // The rank that an operator demands of its first input, where its body is built by it; -1 where
+  // there are several.
+  static int DemandedRank(const Node& node) {
+    if (node.Is("CausalConvWithState")) return 3;
+    return node.Is("RotaryEmbedding") && node.Int("num_heads", 0) == 0 ? 4 : -1;
+  }
+
   static absl::StatusOr<std::optional<Function>> SchemaBody(
       const onnx::OpSchema& schema, const Node& node, absl::Span<const InputFact> inputs,
       const std::map<std::string, int>& opsets) {
@@ -473,7 +480,14 @@ class OnnxOperators : public OperatorSet {
       if (body == nullptr) return std::optional<Function>();
       proto = *body;
     } else if (schema.HasContextDependentFunction()) {
-      NodeContext context(node, inputs);
+      std::vector<InputFact> ranked(inputs.begin(), inputs.end());
+      ValueType first = TypeAt(inputs, 0);
+      if (first.known() && !first.has_rank && DemandedRank(node) > 0) {
+        first.has_rank = true;
+        first.dims.assign(DemandedRank(node), Dim{});
+        ranked[0].type = &first;
+      }
+      NodeContext context(node, ranked);
       onnx::FunctionBodyBuildContextImpl build(context.node(), context.input_types());
       if (!schema.BuildContextDependentFunction(build, proto, version) &&
           !schema.BuildContextDependentFunction(build, proto)) {

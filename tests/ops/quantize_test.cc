@@ -76,27 +76,50 @@ TEST(StraightThrough, PassesTheBoundsAndNothingBeyond) {
 }
 
 TEST(StraightThrough, PerAxisWithZeroPoints) {
-  const auto slopes = Slopes(
-      AtOpset(21,
-              "m (float[2, 3] x, float[3] s) => (float[2, 3] y) <uint8[3] z = {0, 128, 255}> "
-              "{ q = QuantizeLinear<axis = 1>(x, s, z) t = Transpose<perm = [1, 0]>(q) "
-              "r = Transpose<perm = [1, 0]>(t) y = DequantizeLinear<axis = 1>(r, s, z) }"),
-      {"x", "s"}, {{"x", Floats({2, 3}, {-1, -1, -1, 1, 1, 1})}, {"s", Floats({0.5, 0.5, 0.5})}});
-  EXPECT_THAT(slopes[0], ElementsAre(0, 1, 1, 1, 1, 0));
-  EXPECT_THAT(slopes[1], ElementsAre(0, 0, 0));
+  // With the shapes, and where only the data tell them.
+  for (const std::string types : {"(float[2, 3] x, float[3] s)", "(float[] x, float[3] s)",
+                                  "(float[2, 3] x, float[] s)", "(float[] x, float[] s)"}) {
+    SCOPED_TRACE(types);
+    const auto slopes = Slopes(
+        AtOpset(21,
+                "m " + types +
+                    " => (float[] y) <uint8[3] z = {0, 128, 255}> "
+                    "{ q = QuantizeLinear<axis = 1>(x, s, z) t = Transpose<perm = [1, 0]>(q) "
+                    "r = Transpose<perm = [1, 0]>(t) y = DequantizeLinear<axis = -1>(r, s, z) }"),
+        {"x", "s"}, {{"x", Floats({2, 3}, {-1, -1, -1, 1, 1, 1})}, {"s", Floats({0.5, 0.5, 0.5})}});
+    EXPECT_THAT(slopes[0], ElementsAre(0, 1, 1, 1, 1, 0));
+    EXPECT_THAT(slopes[1], ElementsAre(0, 0, 0));
+  }
+}
+
+TEST(StraightThrough, OneScaleOfAnyRank) {
+  for (const std::string types : {"(float[3] x, float s)", "(float[] x, float[] s)"}) {
+    const auto slopes =
+        Slopes(AtOpset(21, "m " + types +
+                               " => (float[] y) <int8 z = {0}> { q = QuantizeLinear(x, s, z) "
+                               "y = DequantizeLinear(q, s, z) }"),
+               {"x", "s"}, {{"x", Floats({-200, 3.25, 200})}, {"s", Tensor::Scalar<float>(1)}});
+    EXPECT_THAT(slopes[0], ElementsAre(0, 1, 0)) << types;
+    EXPECT_THAT(slopes[1], ElementsAre(-128 - 0.25 + 127)) << types;
+  }
 }
 
 TEST(StraightThrough, BlocksOfAnAxis) {
-  const std::string text =
-      AtOpset(21,
-              "m (float[2, 5] x, float[2, 3] s) => (float[2, 5] y) "
-              "{ q = QuantizeLinear<axis = 1, block_size = 2, output_dtype = 22>(x, s) "
-              "y = DequantizeLinear<axis = 1, block_size = 2>(q, s) }");
-  const auto slopes = Slopes(text, {"x", "s"},
-                             {{"x", Floats({2, 5}, {1.25, 9, 1, 1, 20, -9, 2.5, 3.5, 0.75, 0.25})},
-                              {"s", Floats({2, 3}, {1, 1, 2, 1, 1, 1})}});
-  EXPECT_THAT(slopes[0], ElementsAre(1, 0, 1, 1, 0, 0, 1, 1, 1, 1));
-  EXPECT_THAT(slopes[1], ElementsAre(-0.25 + 7, 0, 7, -8 - 0.5, 0.5 + 0.25, -0.25));
+  for (const std::string types : {"(float[2, 5] x, float[2, 3] s)", "(float[] x, float[2, 3] s)",
+                                  "(float[2, N] x, float[2, M] s)", "(float[] x, float[] s)"}) {
+    SCOPED_TRACE(types);
+    const std::string text =
+        AtOpset(21, "m " + types +
+                        " => (float[] y) "
+                        "{ q = QuantizeLinear<axis = 1, block_size = 2, output_dtype = 22>(x, s) "
+                        "y = DequantizeLinear<axis = -1, block_size = 2>(q, s) }");
+    const auto slopes =
+        Slopes(text, {"x", "s"},
+               {{"x", Floats({2, 5}, {1.25, 9, 1, 1, 20, -9, 2.5, 3.5, 0.75, 0.25})},
+                {"s", Floats({2, 3}, {1, 1, 2, 1, 1, 1})}});
+    EXPECT_THAT(slopes[0], ElementsAre(1, 0, 1, 1, 0, 0, 1, 1, 1, 1));
+    EXPECT_THAT(slopes[1], ElementsAre(-0.25 + 7, 0, 7, -8 - 0.5, 0.5 + 0.25, -0.25));
+  }
 }
 
 TEST(StraightThrough, DequantizeIsLinearInItsScale) {
