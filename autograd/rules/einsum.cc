@@ -75,6 +75,31 @@ std::optional<std::string> SplitDiagonals(const Vjp& v, int input, const std::st
   return single;
 }
 
+Expr Alone(const Expr& x, const std::string& from, const std::string& to) {
+  EinsumEquation equation;
+  equation.inputs = {from};
+  equation.output = to;
+  return x.builder().Op("Einsum", {x}, {{"equation", equation.ToString()}});
+}
+
+// dx_i where nothing tells beforehand how many axes the ellipses are: with that of x_i in front,
+// where it is broadcast and summed as any gradient, and then put back.
+Expr GradInFront(const Expr& x, const std::string& wanted, Sum sum) {
+  const std::string present = sum.letters();
+  std::string& found = sum.equation.output;
+  found = std::string{kEllipsis};
+  std::string constant;  // letters that were summed over
+  for (const char c : wanted) {
+    if (c != kEllipsis) (Has(present, c) ? found : constant).push_back(c);
+  }
+  Expr dx = x.builder().Op("Einsum", sum.operands, {{"equation", sum.equation.ToString()}});
+  std::vector<int64_t> last;
+  for (size_t i = 0; i < constant.size(); ++i) last.push_back(-1 - static_cast<int64_t>(i));
+  if (!last.empty()) dx = Unsqueeze(dx, std::move(last));
+  const Expr moved = Alone(x, wanted, found + constant);
+  return Alone(FitTo(Expand(dx, ShapeVector(moved)), moved), found + constant, wanted);
+}
+
 Expr InputGrad(const Vjp& v, const EinsumEquation& equation, int input) {
   Sum sum;
   sum.Add(v.dy(), equation.output);
@@ -92,8 +117,11 @@ Expr InputGrad(const Vjp& v, const EinsumEquation& equation, int input) {
   Expr covered;  // axes of an ellipsis that the result does not have, where only the data tell
   const int64_t rank = v.x(input).rank();
   const std::optional<int64_t> own = Covered(v.x(input), *wanted);
+  const bool ellipses = Has(present, kEllipsis) && Has(*wanted, kEllipsis);
+  const bool in_front = wanted->starts_with(kEllipsis) && Has(equation.output, kEllipsis);
+  if (ellipses && !in_front && !(own && sum.ellipsis)) return GradInFront(v.x(input), *wanted, sum);
   for (size_t k = 0; k < wanted->size(); ++k) {
-    if ((*wanted)[k] == kEllipsis && Has(present, kEllipsis) && own && sum.ellipsis) {
+    if ((*wanted)[k] == kEllipsis && ellipses && own && sum.ellipsis) {
       const int64_t position = static_cast<int64_t>(k), at = static_cast<int64_t>(found.size());
       for (int64_t i = *own; i < *sum.ellipsis; ++i) foreign_axes.push_back(at + i - *own);
       for (int64_t i = *sum.ellipsis; i < *own; ++i) {
