@@ -95,6 +95,8 @@ FlagRows DoctorRows() {
       {"doctor", "exact-conv", "@conv.onnx --data npy:@p.npy,@q.npy --batch 4 --steps 3 --json",
        "--exact-conv", "OUT"},
       {"doctor", "init", Doctor() + " --initialize", "--init constant:val=0.5", "OUT"},
+      // The forms differ by rounding, which grows with the steps.
+      {"doctor", "gradient", plain + " --json --steps 40", "--gradient expanded", "OUT"},
       // Rates are tried constant, averages and names change nothing of what is learned.
       Same("doctor", "schedule", Doctor(), "--schedule exponential:gamma=0.9", "OUT"),
       Same("doctor", "ema", Doctor(), "--ema 0.9", "OUT"),

