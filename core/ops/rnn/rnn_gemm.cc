@@ -43,6 +43,10 @@ struct TileTarget {
   const T* bias;  // may be null
 };
 
+// Rounded once, however the compiler likes to contract.
+Vec<float> MulAdd(Vec<float> a, Vec<float> b, Vec<float> c) { return _mm256_fmadd_ps(a, b, c); }
+Vec<double> MulAdd(Vec<double> a, Vec<double> b, Vec<double> c) { return _mm256_fmadd_pd(a, b, c); }
+
 // kRows rows of a times one panel; element (r, p) of a is at r * stride + p, or
 // in a packed block at r + p * kTileRows.
 template <typename T, int kRows, bool kPacked>
@@ -68,8 +72,8 @@ void Tile(const T* a, int64_t stride, const T* panel, int64_t depth, const TileT
 #pragma GCC unroll 6
     for (int r = 0; r < kRows; ++r) {
       const Vec<T> factor = Splat(kPacked ? a[p * kTileRows + r] : a[r * stride + p]);
-      sums[r][0] += factor * first;
-      sums[r][1] += factor * second;
+      sums[r][0] = MulAdd(factor, first, sums[r][0]);
+      sums[r][1] = MulAdd(factor, second, sums[r][1]);
     }
   }
   for (int r = 0; r < kRows; ++r) {
