@@ -9,9 +9,9 @@
 namespace onward {
 namespace {
 
-// The same where only the data tell the rank: the cofactor of x_ij is the determinant with row i
-// replaced by the j-th unit vector, which a matrix of one element has as well.
-Expr DetGradOfAnyRank(const Expr& dy, const Expr& any) {
+// The gradient where only the data tell the rank or the size: the cofactor of x_ij is the
+// determinant with row i replaced by the j-th unit vector, which a matrix of one element has, too.
+Expr DetGradOfOpenSize(const Expr& dy, const Expr& any) {
   GraphBuilder& b = any.builder();
   const Expr n = Gather(ShapeOf(any), b.Ints({-1}));
   const Expr shape = Concat({ProductOf(DimsBefore(any, -2)), n, n}, 0);
@@ -29,11 +29,11 @@ Expr DetGradOfAnyRank(const Expr& dy, const Expr& any) {
 std::vector<Expr> DetGrad(GraphBuilder& b, const Node& call, const std::vector<Expr>& in) {
   const Expr &dy = in[0], &x = in[1];
   const int rank = x.rank();
-  if (rank < 0) return {DetGradOfAnyRank(dy, x)};
-  if (rank < 2) {
+  if (rank >= 0 && rank < 2) {
     FailAt(b, call, "needs stacks of matrices");
     return {};
   }
+  if (rank < 0 || x.dim(-1) < 0) return {DetGradOfOpenSize(dy, x)};
   if (x.dim(-1) == 0) return {b.Op("Identity", {x})};
   const Expr per_matrix = Unsqueeze(dy, {-1, -2});
   if (x.dim(-1) == 1) return {ExpandLike(per_matrix, x)};
