@@ -82,7 +82,7 @@ Expr Alone(const Expr& x, const std::string& from, const std::string& to) {
   return x.builder().Op("Einsum", {x}, {{"equation", equation.ToString()}});
 }
 
-// dx_i where nothing tells beforehand how many axes the ellipses are: with that of x_i in front,
+// dx_i where the ellipses differ in how many axes they are, or may: with that of x_i in front,
 // where it is broadcast and summed as any gradient, and then put back.
 Expr GradInFront(const Expr& x, const std::string& wanted, Sum sum) {
   const std::string present = sum.letters();
@@ -110,24 +110,19 @@ Expr InputGrad(const Vjp& v, const EinsumEquation& equation, int input) {
   if (!wanted) return v.b().Fail(absl::UnimplementedError("the equation uses every letter"));
   const std::string present = sum.letters();
   // What only x_i has was summed over: the gradient is constant there. Axes of an ellipsis that
-  // x_i does not have are summed: by the engine where they come first.
+  // x_i does not have come first, and the engine sums them.
   std::string& found = sum.equation.output;
   if (Has(present, kEllipsis) && !Has(*wanted, kEllipsis)) found.push_back(kEllipsis);
-  std::vector<int64_t> constant_axes, foreign_axes;
+  std::vector<int64_t> constant_axes;
   Expr covered;  // axes of an ellipsis that the result does not have, where only the data tell
   const int64_t rank = v.x(input).rank();
   const std::optional<int64_t> own = Covered(v.x(input), *wanted);
   const bool ellipses = Has(present, kEllipsis) && Has(*wanted, kEllipsis);
   const bool in_front = wanted->starts_with(kEllipsis) && Has(equation.output, kEllipsis);
-  if (ellipses && !in_front && !(own && sum.ellipsis)) return GradInFront(v.x(input), *wanted, sum);
+  if (ellipses && !in_front && !(own && own == sum.ellipsis)) {
+    return GradInFront(v.x(input), *wanted, sum);
+  }
   for (size_t k = 0; k < wanted->size(); ++k) {
-    if ((*wanted)[k] == kEllipsis && ellipses && own && sum.ellipsis) {
-      const int64_t position = static_cast<int64_t>(k), at = static_cast<int64_t>(found.size());
-      for (int64_t i = *own; i < *sum.ellipsis; ++i) foreign_axes.push_back(at + i - *own);
-      for (int64_t i = *sum.ellipsis; i < *own; ++i) {
-        constant_axes.push_back(position + i - *sum.ellipsis);
-      }
-    }
     if (Has(present, (*wanted)[k])) {
       found.push_back((*wanted)[k]);
     } else if ((*wanted)[k] != kEllipsis) {
@@ -150,7 +145,6 @@ Expr InputGrad(const Vjp& v, const EinsumEquation& equation, int input) {
   const bool same = sum.operands.size() == 1 && sum.equation.inputs[0] == found;
   Expr dx =
       same ? v.dy() : v.b().Op("Einsum", sum.operands, {{"equation", sum.equation.ToString()}});
-  if (!foreign_axes.empty()) dx = ReduceSum(dx, std::move(foreign_axes), /*keepdims=*/false);
   if (covered.defined()) {
     const Expr axes = Concat({covered, v.b().Ints(constant_axes)}, 0);
     return Expand(v.b().Op("Unsqueeze", {dx, axes}), ShapeVector(v.x(input)));
