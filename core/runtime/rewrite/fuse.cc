@@ -133,6 +133,7 @@ class ProductFuser {
   bool TakeBias(const Node& add, Node* matmul) const {
     const std::string other = OtherOperand(add, matmul->outputs[0]);
     if (other.empty() || RankOf(other) != 1 || RankOf(matmul->inputs[1]) < 2) return false;
+    if (!KeepsShape(pattern_, add, matmul->outputs[0])) return false;
     matmul->inputs.resize(2);
     matmul->inputs.push_back(other);
     return true;

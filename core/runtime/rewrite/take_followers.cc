@@ -27,6 +27,11 @@ std::optional<float> Bound(const PatternGraph& graph, const Node& clip, int inpu
 
 }  // namespace
 
+bool KeepsShape(const PatternGraph& graph, const Node& follower, const std::string& value) {
+  const ValueType *type = graph.TypeOf(value), *result = graph.TypeOf(follower.outputs[0]);
+  return type != nullptr && result != nullptr && SameShape(*type, *result);
+}
+
 std::string OtherOperand(const Node& add, const std::string& value) {
   if (!add.Is("Add") || add.inputs.size() != 2) return "";
   if (add.inputs[0] == add.inputs[1]) return "";
@@ -37,7 +42,8 @@ bool TakeResidual(const PatternGraph& graph, const Node& add, int input, Node* f
   const std::string other = OtherOperand(add, fused->outputs[0]);
   const ValueType *type = graph.TypeOf(other), *result = graph.TypeOf(add.outputs[0]);
   if (other.empty() || type == nullptr || result == nullptr || type->dtype != result->dtype ||
-      !SameShape(*type, *result) || graph.IsInitializer(other)) {
+      !SameShape(*type, *result) || !KeepsShape(graph, add, fused->outputs[0]) ||
+      graph.IsInitializer(other)) {
     return false;
   }
   fused->inputs.resize(std::max<size_t>(fused->inputs.size(), input + 1));

@@ -10,6 +10,9 @@
 
 namespace onward {
 
+// Whether the result of `follower` is as large as `value`, which it reads: an Add may spread it.
+bool KeepsShape(const PatternGraph& graph, const Node& follower, const std::string& value);
+
 // What an Add of two different values adds to `value`; "" if it is no such node.
 std::string OtherOperand(const Node& add, const std::string& value);
 

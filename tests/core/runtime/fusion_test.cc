@@ -316,6 +316,23 @@ const std::vector<Row>& Rows() {
        R"(g (float[2, 5, 8] x, float[2, 5, 12] z, float[8, 12] w, float[12] b) => (float[2, 5, 12] y)
           { p = MatMul(x, w) a = Add(b, p) y = Add(a, z) })",
        {"FusedMatMul"}},
+      // What is added may be larger than what it is added to.
+      {"ConvSpreadByItsResidual",
+       R"(g (float[2, 8, 1, 1] x, float[2, 16, 4, 4] z, float[16, 8, 1, 1] w) => (float[2, 16, 4, 4] y)
+          { c = Conv(x, w) a = Add(z, c) y = Relu(a) })",
+       {"Conv", "Add", "Relu"}},
+      {"BatchNormSpreadByItsResidual",
+       R"(g (float[3, 5, 1, 1] x, float[3, 5, 4, 4] z, float[5] s, float[5] b, float[5] m, float[5] var) => (float[3, 5, 4, 4] y, float[5] rm)
+          { n, rm, rv = BatchNormalization <training_mode = 1> (x, s, b, m, var) y = Add(z, n) })",
+       {"BatchNormalization", "Add"}},
+      {"MatMulSpreadByItsBias",
+       R"(g (float[2, 5, 8] x, float[8, 1] w, float[12] b) => (float[2, 5, 12] y)
+          { p = MatMul(x, w) y = Add(b, p) })",
+       {"MatMul", "Add"}},
+      {"GemmSpreadByItsResidual",
+       R"(g (float[5, 8] x, float[5, 12] z, float[1, 8] w) => (float[5, 12] y)
+          { p = Gemm <transB = 1> (x, w) y = Add(z, p) })",
+       {"Gemm", "Add"}},
       {"GemmRelu",
        R"(g (float[5, 8] x, float[12, 8] w, float[12] b) => (float[5, 12] y)
           { p = Gemm <transB = 1> (x, w, b) y = Relu(p) })",
