@@ -2,6 +2,7 @@
 #include "core/device/kernel.h"
 
 #include "core/base/status.h"
+#include "core/device/arrangements.h"
 
 namespace onward {
 
@@ -10,13 +11,17 @@ bool SameLayout(const Layout& a, const Layout& b) {
   return a != nullptr && b != nullptr && a->Equals(*b);
 }
 
+ConstantInput KernelRequest::ConstantAt(int i) const {
+  return HasInput(i) ? ConstantInput(inputs[i].constant, arrangements) : ConstantInput();
+}
+
 void KernelTable::Add(std::string_view op, Entry entry, std::string_view domain) {
   entries_[{std::string(domain), std::string(op)}].push_back(std::move(entry));
 }
 
 const std::vector<KernelTable::Entry>* KernelTable::Find(std::string_view op,
                                                          std::string_view domain) const {
-  auto it = entries_.find({std::string(domain), std::string(op)});
+  auto it = entries_.find(std::pair(domain, op));
   return it == entries_.end() ? nullptr : &it->second;
 }
 

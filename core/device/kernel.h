@@ -63,11 +63,15 @@ struct ValueCall {
   absl::Span<Value* const> outputs;       // null: not wanted
 };
 
+class Arrangements;
+class ConstantInput;
+
 struct KernelRequest {
   const Node& node;
   absl::Span<const ValueSpec> inputs;
   absl::Span<const ValueSpec> outputs;
   const std::map<std::string, int>& opsets;
+  Arrangements* arrangements = nullptr;  // what is shared with other plans; may be null
 
   bool HasInput(int i) const { return i < static_cast<int>(inputs.size()) && inputs[i].present(); }
   bool HasOutput(int i) const {
@@ -75,6 +79,8 @@ struct KernelRequest {
   }
   const Shape& in(int i) const { return *inputs[i].shape; }
   const Shape& out(int i) const { return *outputs[i].shape; }
+  // Input `i` where it never changes (arrangements.h).
+  ConstantInput ConstantAt(int i) const;
 };
 
 // What a kernel that writes over variables remembers of them from one run to the next.
@@ -184,6 +190,15 @@ using KernelFactory = std::function<absl::StatusOr<Kernel>(const KernelRequest&)
 using ShapeRule = std::function<absl::StatusOr<Shape>(const KernelRequest& request, int output)>;
 
 class KernelTable {
+  struct ByName {
+    using is_transparent = void;
+    template <typename A, typename B>
+    bool operator()(const A& a, const B& b) const {
+      const int domains = std::string_view(a.first).compare(b.first);
+      return domains != 0 ? domains < 0 : a.second < b.second;
+    }
+  };
+
  public:
   struct Entry {
     std::string provider;  // "onednn", "eigen", "reference"
@@ -201,12 +216,11 @@ class KernelTable {
   const std::vector<Entry>* Find(std::string_view op, std::string_view domain) const;
   // Null where no entry of the operator has one.
   const ShapeRule* FindShape(std::string_view op, std::string_view domain) const;
-  const std::map<std::pair<std::string, std::string>, std::vector<Entry>>& all() const {
-    return entries_;
-  }
+  using Entries = std::map<std::pair<std::string, std::string>, std::vector<Entry>, ByName>;
+  const Entries& all() const { return entries_; }
 
  private:
-  std::map<std::pair<std::string, std::string>, std::vector<Entry>> entries_;  // (domain, op)
+  Entries entries_;  // by (domain, op)
 };
 
 // "node 'conv1' (Conv): message" with code InvalidArgument / Unimplemented.

@@ -15,9 +15,11 @@
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "core/base/parallel.h"
 #include "core/ops/conv/conv_direct.h"
 #include "core/ops/conv/conv_direct_work.h"
@@ -183,7 +185,7 @@ PlaneFunction PlaneFunctionOf(int64_t kernel, int64_t stride, int64_t length) {
 
 class Depthwise {
  public:
-  Depthwise(const ConvGeometry& g, bool grad, const Bounds& bounds, const float* constant)
+  Depthwise(const ConvGeometry& g, bool grad, const Bounds& bounds, const ConstantInput& constant)
       : p_(g), grad_(grad), bounds_(bounds), threads_(p_.work() < kSmallWork ? 1 : Threads()) {
     const auto length = [](int64_t n) { return CeilDiv(n, CeilDiv(n, kMaxSegment)); };
     const int64_t s = p_.stride;
@@ -191,11 +193,15 @@ class Depthwise {
     plane_ =
         grad ? PlaneFunctionOf<true>(p_.kernel, s, CeilDiv(length(p_.w.in + p_.w.pad % s), s) * s)
              : PlaneFunctionOf<false>(p_.kernel, s, length(p_.w.out));
-    if (constant == nullptr) return;
-    constant_.resize(p_.blocks * p_.taps() * kLane);
-    for (int64_t b = 0; b < p_.blocks; ++b) {
-      PackBlock(constant, b, constant_.data() + b * p_.taps() * kLane);
-    }
+    if (!constant) return;
+    const std::string form = absl::StrCat("depthwise ", p_.channels, " ", p_.taps());
+    constant_ = constant.Arranged<std::vector<float>>(form, [&] {
+      std::vector<float> packed(p_.blocks * p_.taps() * kLane);
+      for (int64_t b = 0; b < p_.blocks; ++b) {
+        PackBlock((*constant).data<float>(), b, packed.data() + b * p_.taps() * kLane);
+      }
+      return packed;
+    });
   }
 
   // Parts get images, like those of 1x1 convolutions before and behind, so that
@@ -227,10 +233,10 @@ class Depthwise {
     Plane plane{.x = nullptr, .taps = taps, .y = nullptr, .bounds = bounds_};
     for (int64_t b = block; b < block_end; ++b) {
       plane.lanes = LanesOf(p_.channels, b);
-      if (constant_.empty()) {
+      if (constant_ == nullptr) {
         PackBlock(a.w, b, taps);
       } else {
-        plane.taps = constant_.data() + b * p_.taps() * kLane;
+        plane.taps = constant_->data() + b * p_.taps() * kLane;
       }
       if (a.bias != nullptr) plane.bias = Load(a.bias + b * kLane, plane.lanes);
       for (int64_t n = image; n < image_end; ++n) {
@@ -248,11 +254,12 @@ class Depthwise {
   Bounds bounds_;
   int64_t threads_;
   PlaneFunction plane_;
-  std::vector<float> constant_;  // taps of all blocks, where they never change
+  // Taps of all blocks, where they never change.
+  std::shared_ptr<const std::vector<float>> constant_;
 };
 
 Prepared<ConvArguments> Prepare(const ConvGeometry& g, bool grad, const Bounds& bounds,
-                                const float* constant) {
+                                const ConstantInput& constant) {
   const auto conv = std::make_shared<const Depthwise>(g, grad, bounds, constant);
   return {[conv](const ConvArguments& a) { conv->Run(a); }, 0};
 }
@@ -260,11 +267,11 @@ Prepared<ConvArguments> Prepare(const ConvGeometry& g, bool grad, const Bounds& 
 }  // namespace
 
 Prepared<ConvArguments> DepthwiseConv(const ConvGeometry& g, const Bounds& bounds,
-                                      const float* constant) {
+                                      const ConstantInput& constant) {
   return Prepare(g, false, bounds, constant);
 }
 
-Prepared<ConvArguments> DepthwiseInputGrad(const ConvGeometry& g, const float* constant) {
+Prepared<ConvArguments> DepthwiseInputGrad(const ConvGeometry& g, const ConstantInput& constant) {
   return Prepare(g, true, {}, constant);
 }
 

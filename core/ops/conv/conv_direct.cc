@@ -58,7 +58,7 @@ bool IsWindowed(const ConvGeometry& g) {
 }
 
 Prepared<ConvArguments> Prepare(const ConvGeometry& g, const direct::Bounds& bounds,
-                                const float* constant, const CpuFeatures& cpu) {
+                                const ConstantInput& constant, const CpuFeatures& cpu) {
   if (IsDepthwise(g)) return direct::DepthwiseConv(g, bounds, constant);
   if (IsPointwise(g)) return direct::PointwiseConv(g, bounds, constant, cpu);
   return direct::WindowedConv(g, bounds, constant, cpu);
@@ -85,10 +85,6 @@ Kernel KernelOf(Prepared<ConvArguments> prepared, bool bias, bool residual) {
     return absl::OkStatus();
   };
   return kernel;
-}
-
-const float* Constant(const ValueSpec& v) {
-  return v.constant == nullptr ? nullptr : v.constant->data<float>();
 }
 
 absl::StatusOr<Kernel> IfPays(const KernelRequest& r, ConvPass pass, int x, int w,
@@ -131,7 +127,7 @@ absl::StatusOr<Kernel> AnyDirectConv(const KernelRequest& r, const CpuFeatures& 
   if (!DirectServes(g) || (residual && r.in(kResidual) != g.y())) return NotServed(r);
   direct::Bounds bounds;
   if (const auto activation = ReadActivation(r.node)) bounds = {activation->low, activation->high};
-  const float* constant = Constant(r.inputs[1]);
+  const ConstantInput constant = r.ConstantAt(1);
   Kernel kernel = KernelOf(Prepare(g, bounds, constant, cpu), r.HasInput(2), residual);
   const Layout y = Blocked(g.y());
   kernel.input_layouts = {Blocked(g.x()), nullptr, nullptr, residual ? y : nullptr};
@@ -146,7 +142,7 @@ absl::StatusOr<Kernel> AnyDirectConvInputGrad(const KernelRequest& r, const CpuF
   ONWARD_ASSIGN_OR_RETURN(const ConvGeometry g, CheckedConvGrad(r, 2, 1));
   ONWARD_RETURN_IF_ERROR(CheckOutputShape(r, 0, g.x()));
   if (!DirectServes(g, ConvPass::kInputGrad)) return NotServed(r);
-  const float* constant = Constant(r.inputs[1]);
+  const ConstantInput constant = r.ConstantAt(1);
   Kernel kernel = KernelOf(IsDepthwise(g) ? direct::DepthwiseInputGrad(g, constant)
                                           : direct::PointwiseInputGrad(g, constant, cpu),
                            false, false);

@@ -15,6 +15,7 @@
 
 #include "absl/status/statusor.h"
 #include "core/base/cpu_features.h"
+#include "core/device/arrangements.h"
 #include "core/device/kernel.h"
 #include "core/device/plan/window.h"
 #include "core/ops/conv/winograd.h"
@@ -77,19 +78,19 @@ struct Prepared {
   size_t workspace_bytes = 0;
 };
 
-// For the input gradient, x is dY and y is dX. `constant` is W or null.
+// For the input gradient, x is dY and y is dX. `constant` is W, or none.
 Prepared<ConvArguments> PointwiseConv(const ConvGeometry& g, const Bounds& bounds,
-                                      const float* constant, const CpuFeatures& cpu);
-Prepared<ConvArguments> PointwiseInputGrad(const ConvGeometry& g, const float* constant,
+                                      const ConstantInput& constant, const CpuFeatures& cpu);
+Prepared<ConvArguments> PointwiseInputGrad(const ConvGeometry& g, const ConstantInput& constant,
                                            const CpuFeatures& cpu);
 Prepared<WeightGradArguments> PointwiseWeightGrad(const ConvGeometry& g);
 
 Prepared<ConvArguments> WindowedConv(const ConvGeometry& g, const Bounds& bounds,
-                                     const float* constant, const CpuFeatures& cpu);
+                                     const ConstantInput& constant, const CpuFeatures& cpu);
 
 Prepared<ConvArguments> DepthwiseConv(const ConvGeometry& g, const Bounds& bounds,
-                                      const float* constant);
-Prepared<ConvArguments> DepthwiseInputGrad(const ConvGeometry& g, const float* constant);
+                                      const ConstantInput& constant);
+Prepared<ConvArguments> DepthwiseInputGrad(const ConvGeometry& g, const ConstantInput& constant);
 Prepared<WeightGradArguments> DepthwiseWeightGrad(const ConvGeometry& g);
 
 }  // namespace direct

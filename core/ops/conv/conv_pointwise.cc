@@ -36,6 +36,7 @@ class Pointwise {
         by_channels_(out > batch * pixels || chunks_.units() < threads_),
         parts_(ItemsFor(by_channels_ ? tiles_.count() : chunks_.chunks(), threads_)) {}
 
+  std::string form() const { return tiles_.form() + (turned_ ? " turned" : ""); }
   size_t weights_size() const { return tiles_.weights_size(); }
 
   void Pack(const float* w, float* u) const {
@@ -118,14 +119,14 @@ class Pointwise {
 }  // namespace
 
 Prepared<ConvArguments> PointwiseConv(const ConvGeometry& g, const Bounds& bounds,
-                                      const float* constant, const CpuFeatures& cpu) {
+                                      const ConstantInput& constant, const CpuFeatures& cpu) {
   return PrepareTiles(
       std::make_shared<const Pointwise>(g.batch, g.window.in_elements(), g.in_channels,
                                         g.out_channels, false, bounds, cpu.avx512f),
       constant);
 }
 
-Prepared<ConvArguments> PointwiseInputGrad(const ConvGeometry& g, const float* constant,
+Prepared<ConvArguments> PointwiseInputGrad(const ConvGeometry& g, const ConstantInput& constant,
                                            const CpuFeatures& cpu) {
   return PrepareTiles(
       std::make_shared<const Pointwise>(g.batch, g.window.in_elements(), g.out_channels,

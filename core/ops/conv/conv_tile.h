@@ -8,9 +8,11 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "core/ops/conv/conv_direct.h"
 #include "core/ops/conv/conv_direct_work.h"
 #include "core/ops/cpu/adapt.h"
@@ -60,6 +62,8 @@ class ChannelTiles {
   // Output channels in use in the last block of a tile.
   int Lanes(int64_t tile) const { return LanesOf(out_, 2 * tile + Width(tile) - 1); }
 
+  // How weights are packed.
+  std::string form() const { return absl::StrCat("tiles ", in_, " ", out_, " ", taps_); }
   // Of packed weights, in floats.
   size_t weights_size() const { return in_blocks_ * out_blocks_ * taps_ * kLane * kLane; }
   int64_t Offset(int64_t tile, int64_t in_block = 0) const {
@@ -138,22 +142,26 @@ void MultiplyRow(int64_t pixels, int width, bool wide, TileInput in, const float
 // A convolution that packs its weights at every call, or once where they are constant. The buffer
 // is its own.
 template <typename Conv>
-Prepared<ConvArguments> PrepareTiles(std::shared_ptr<const Conv> conv, const float* constant) {
+Prepared<ConvArguments> PrepareTiles(std::shared_ptr<const Conv> conv,
+                                     const ConstantInput& constant) {
   Prepared<ConvArguments> prepared;
-  std::shared_ptr<std::vector<float>> packed;
+  std::shared_ptr<const std::vector<float>> packed;
   WorkspacePlan plan;
-  if (constant != nullptr) {
-    packed = std::make_shared<std::vector<float>>(conv->weights_size());
-    conv->Pack(constant, packed->data());
+  if (constant) {
+    packed = constant.Arranged<std::vector<float>>(conv->form(), [&] {
+      std::vector<float> u(conv->weights_size());
+      conv->Pack((*constant).data<float>(), u.data());
+      return u;
+    });
   } else {
     plan.Add(conv->weights_size() * sizeof(float));
   }
   const size_t buffer_at = plan.Add(conv->buffer_bytes());
   prepared.workspace_bytes = plan.bytes();
   prepared.run = [conv = std::move(conv), packed, buffer_at](const ConvArguments& a) {
-    float* u = packed != nullptr ? packed->data() : At<float>(a.workspace, 0);
-    if (packed == nullptr) conv->Pack(a.w, u);
-    conv->Run(a, u, At<float>(a.workspace, buffer_at));
+    float* own = At<float>(a.workspace, 0);
+    if (packed == nullptr) conv->Pack(a.w, own);
+    conv->Run(a, packed != nullptr ? packed->data() : own, At<float>(a.workspace, buffer_at));
   };
   return prepared;
 }

@@ -46,6 +46,7 @@ class Windowed {
     }
   }
 
+  std::string form() const { return tiles_.form(); }
   size_t weights_size() const { return tiles_.weights_size(); }
   void Pack(const float* w, float* u) const {
     ParallelItems(tiles_.count(), threads_,
@@ -143,7 +144,7 @@ class Windowed {
 }  // namespace
 
 Prepared<ConvArguments> WindowedConv(const ConvGeometry& g, const Bounds& bounds,
-                                     const float* constant, const CpuFeatures& cpu) {
+                                     const ConstantInput& constant, const CpuFeatures& cpu) {
   return PrepareTiles(std::make_shared<const Windowed>(g, bounds, cpu.avx512f), constant);
 }
 

@@ -12,10 +12,13 @@
 //   few tiles:   all input; then for every 16 output channels: weights, products
 #include <algorithm>
 #include <memory>
+#include <string>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "core/base/parallel.h"
 #include "core/base/status.h"
+#include "core/device/arrangements.h"
 #include "core/ops/conv/conv.h"
 #include "core/ops/conv/winograd.h"
 #include "core/ops/conv/winograd_gemm.h"
@@ -295,12 +298,15 @@ class WinogradConv {
 Kernel MakeKernel(const KernelRequest& r, const Problem& p, const WinogradEpilogue& epilogue,
                   bool with_bias, const CpuFeatures& cpu) {
   auto conv = std::make_shared<WinogradConv>(p, epilogue, cpu);
-  const Tensor* w = r.inputs[1].constant;
-  if (w != nullptr && conv->weights_bytes() < kMaxConstantBytes) {
-    auto u = std::make_shared<Tensor>(
-        DType::kFloat, Shape{static_cast<int64_t>(conv->weights_bytes() / sizeof(float))});
-    conv->TransformWeights(w->data<float>(), u->data<float>());
-    conv->SetConstantWeights(std::move(u));
+  const ConstantInput w = r.ConstantAt(1);
+  if (w && conv->weights_bytes() < kMaxConstantBytes) {
+    const std::string form =
+        absl::StrCat("winograd ", p.in_channels, " ", p.out_channels, p.turned ? " turned" : "");
+    conv->SetConstantWeights(w.Arranged<Tensor>(form, [&] {
+      Tensor u(DType::kFloat, Shape{static_cast<int64_t>(conv->weights_bytes() / sizeof(float))});
+      conv->TransformWeights((*w).data<float>(), u.data<float>());
+      return u;
+    }));
   }
   Kernel kernel;
   kernel.infallible = true;

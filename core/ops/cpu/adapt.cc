@@ -114,14 +114,15 @@ absl::StatusOr<Kernel> MakeShaped(const KernelFactory& factory, const ShapeRule&
                                   const AdaptOptions& options, const Node& node,
                                   absl::Span<const ValueSpec> inputs,
                                   std::vector<ValueSpec>& outputs,
-                                  const std::map<std::string, int>& opsets) {
-  const KernelRequest request{node, inputs, outputs, opsets};
+                                  const std::map<std::string, int>& opsets,
+                                  Arrangements* arrangements = nullptr) {
+  const KernelRequest request{node, inputs, outputs, opsets, arrangements};
   bool narrow = false;
   for (const ValueSpec& v : inputs) narrow |= IsHalf(v.dtype);
   for (const ValueSpec& v : outputs) narrow |= IsHalf(v.dtype);
   const std::vector<ValueSpec> float_in = narrow ? FloatSpecs(inputs) : std::vector<ValueSpec>(),
                                float_out = narrow ? FloatSpecs(outputs) : std::vector<ValueSpec>();
-  const KernelRequest wide{node, float_in, float_out, opsets};
+  const KernelRequest wide{node, float_in, float_out, opsets, arrangements};
   const KernelRequest& accepted = narrow ? wide : request;
   absl::StatusOr<Kernel> kernel = factory(accepted);
   if (!kernel.ok()) return kernel;
@@ -191,7 +192,10 @@ KernelFactory Adapt(KernelFactory factory, ShapeRule rule, AdaptOptions options)
     for (const ValueSpec& v : r.inputs) known &= !v.present() || v.shape.has_value();
     for (const ValueSpec& v : r.outputs) known &= !v.present() || v.shape.has_value();
     std::vector<ValueSpec> outputs(r.outputs.begin(), r.outputs.end());
-    if (known) return MakeShaped(factory, rule, options, r.node, r.inputs, outputs, r.opsets);
+    if (known) {
+      return MakeShaped(factory, rule, options, r.node, r.inputs, outputs, r.opsets,
+                        r.arrangements);
+    }
     auto late = std::make_shared<LateKernel>();
     *late = {factory, rule, options, r.node, {r.inputs.begin(), r.inputs.end()}, std::move(outputs),
              r.opsets};

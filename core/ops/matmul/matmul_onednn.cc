@@ -5,10 +5,13 @@
 #include <functional>
 #include <memory>
 #include <numeric>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "core/base/status.h"
+#include "core/device/arrangements.h"
 #include "core/ops/cpu/onednn.h"
 #include "core/ops/cpu/sgemm.h"
 #include "core/ops/matmul/matmul.h"
@@ -95,9 +98,11 @@ Kernel MakeOwnProduct(const KernelRequest& r, const Product& p, int a, int b) {
     return StridedMatrix{data, strides[0], strides[1]};
   };
   std::shared_ptr<const std::vector<float>> packed;
-  if (const Tensor* constant = r.inputs[b].constant) {
-    packed = std::make_shared<const std::vector<float>>(
-        gemm->Pack(strided(constant->data<float>(), b_strides)));
+  if (const ConstantInput constant = r.ConstantAt(b)) {
+    const std::string form = absl::StrCat("columns ", p.b.get_dims()[0], " ", p.b.get_dims()[1],
+                                          " by ", b_strides[0], " ", b_strides[1]);
+    packed = constant.Arranged<std::vector<float>>(
+        form, [&] { return gemm->Pack(strided((*constant).data<float>(), b_strides)); });
   }
   kernel.run = [=](const KernelCall& call) {
     SgemmEpilogue epilogue = after;

@@ -7,10 +7,12 @@
 #include <algorithm>
 #include <limits>
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "core/base/status.h"
+#include "core/device/arrangements.h"
 #include "core/ops/cpu/adapt.h"
 #include "core/ops/cpu/register.h"
 #include "core/ops/rnn/rnn_gemm.h"
@@ -26,8 +28,9 @@ struct ForwardPlan {
   size_t x, weights, bias, gates, h, c, rows;
   int64_t w_size, r_size;  // elements of one direction's packed W and R
   int64_t row_size;        // elements of a row's scratch
-  Tensor packed;           // W and R of all directions, where they are constant
-  bool starts_at_zero;     // initial_h is omitted or known to be zero
+  // W and R of all directions, where they are constant.
+  std::shared_ptr<const Tensor> packed;
+  bool starts_at_zero;  // initial_h is omitted or known to be zero
 };
 
 // Packs W^T and R^T of each direction (R of GRU: first z and r, then h).
@@ -81,8 +84,9 @@ class ForwardRun {
                                 ? call_.inputs[RnnInput::kLengths]
                                 : nullptr;
     ONWARD_ASSIGN_OR_RETURN(lengths_, SequenceLengths(rnn_, plan_.node, lengths));
-    weights_ = plan_.packed.data<T>();
-    if (!plan_.packed.defined()) {
+    if (plan_.packed != nullptr) {
+      weights_ = plan_.packed->data<T>();
+    } else {
       PackWeights(plan_, In(RnnInput::kW), In(RnnInput::kR), Scratch(plan_.weights));
       weights_ = Scratch(plan_.weights);
     }
@@ -304,8 +308,16 @@ Kernel MakeForward(const KernelRequest& r, const RnnPlan& rnn) {
   const int64_t weights = rnn.directions * (plan->w_size + plan->r_size);
   const Tensor *w = r.inputs[RnnInput::kW].constant, *recurrent = r.inputs[RnnInput::kR].constant;
   if (w != nullptr && recurrent != nullptr) {
-    plan->packed = Tensor(DTypeOf<T>::value, Shape{weights});
-    PackWeights(*plan, w->data<T>(), recurrent->data<T>(), plan->packed.data<T>());
+    const auto pack = [&] {
+      Tensor packed(DTypeOf<T>::value, Shape{weights});
+      PackWeights(*plan, w->data<T>(), recurrent->data<T>(), packed.data<T>());
+      return packed;
+    };
+    const std::string form = absl::StrCat("recurrent ", rnn.inputs, " ", h, " ", n, " ",
+                                          rnn.directions, rnn.gru() ? " gru" : "");
+    plan->packed = r.arrangements == nullptr
+                       ? std::make_shared<const Tensor>(pack())
+                       : r.arrangements->Get<Tensor>({w, recurrent}, form, pack);
   } else {
     plan->weights = add(weights);
   }

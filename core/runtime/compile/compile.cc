@@ -13,6 +13,7 @@
 #include "core/graph/verify.h"
 #include "core/runtime/compile/behind_data.h"
 #include "core/runtime/compile/compiler.h"
+#include "core/runtime/compile/plan_family.h"
 #include "core/runtime/compile/unknown_operators.h"
 #include "core/runtime/devices/islands.h"
 #include "core/runtime/devices/queues.h"
@@ -53,7 +54,8 @@ Compiler::Compiler(const Graph& graph, const CompileOptions& options,
   if (options.element_types != nullptr && !options.element_types->empty()) {
     operators_ = &known_.emplace(*operators_, options.device->kernels(), *options.element_types);
   }
-  context_ = {options.device, operators_, &plan_.opsets, {}};
+  if (options.family != nullptr) arrangements_ = &options.family->arrangements;
+  context_ = {options.device, operators_, &plan_.opsets, {}, arrangements_};
 }
 
 absl::StatusOr<std::shared_ptr<const Plan>> Compiler::Run() {
@@ -113,7 +115,7 @@ absl::StatusOr<std::shared_ptr<const Plan>> Compiler::Run() {
 }
 
 void Compiler::Rewrite() {
-  if (AllHave("FusedConv")) FuseFollowers(keep_, &graph_);
+  if (AllHave("FusedConv")) FuseFollowers(keep_, arrangements_, &graph_);
   if (AllHave("FusedBatchNormalization")) FuseBatchNormalization(keep_, &graph_);
   if (AllHave("MaxPoolWinners")) KeepWinnersOfPools(keep_, &graph_);
   if (AllHave("GatherGradRows")) UpdateRowsOnly(keep_, *options_.operators, &graph_);

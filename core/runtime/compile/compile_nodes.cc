@@ -7,6 +7,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/status.h"
+#include "core/device/arrangements.h"
 #include "core/graph/inline.h"
 #include "core/graph/random.h"
 #include "core/runtime/compile/behind_data.h"
@@ -20,6 +21,17 @@ namespace {
 
 // Folding a constant must never cost more than it saves.
 constexpr size_t kMaxFoldedBytes = size_t{64} << 20;
+// Constants that are worth looking for: weights that are turned, not arithmetic of shapes.
+constexpr size_t kLeastSharedBytes = size_t{16} << 10;
+
+// Attributes whose text says all of them.
+bool HasPlainAttributes(const Node& node) {
+  return absl::c_all_of(node.attributes, [](const auto& attribute) {
+    const Attribute::Value& value = attribute.second.value;
+    return std::holds_alternative<int64_t>(value) ||
+           std::holds_alternative<std::vector<int64_t>>(value);
+  });
+}
 
 }  // namespace
 
@@ -217,7 +229,7 @@ absl::StatusOr<std::vector<Node>> Compiler::AddOnTensors(const Node& node,
     return wide;
   }
   AddWishes(node, &outputs);
-  auto kernel = ChooseKernel({node, specs, outputs, plan_.opsets}, context_);
+  auto kernel = ChooseKernel({node, specs, outputs, plan_.opsets, context_.arrangements}, context_);
   if (kernel.ok()) {
     ONWARD_RETURN_IF_ERROR(
         builder_.AddStep(node, *std::move(kernel), inputs, outputs, kHost, std::move(why)));
@@ -290,11 +302,49 @@ bool Compiler::SmallEnoughToFold(const std::vector<ValueSpec>& outputs) {
 
 absl::Status Compiler::Fold(const Node& node, absl::Span<const InputFact> facts,
                             const std::vector<ValueType>& types) {
-  ONWARD_ASSIGN_OR_RETURN(std::vector<Tensor> out, EvaluateNode(node, facts, types, context_));
-  for (size_t i = 0; i < out.size(); ++i) {
-    if (!node.outputs[i].empty()) builder_.AddConstant(node.outputs[i], std::move(out[i]));
+  if (const Tensor* value = node.Is("Constant") ? node.TensorAttribute("value") : nullptr) {
+    builder_.AddConstant(node.outputs[0], *value);
+    return absl::OkStatus();
+  }
+  absl::StatusOr<std::vector<Tensor>> out = FoldedBefore(node, facts, types);
+  if (!out.ok()) return out.status();
+  for (size_t i = 0; i < out->size(); ++i) {
+    if (!node.outputs[i].empty()) builder_.AddConstant(node.outputs[i], std::move((*out)[i]));
   }
   return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<Tensor>> Compiler::FoldedBefore(const Node& node,
+                                                           absl::Span<const InputFact> facts,
+                                                           const std::vector<ValueType>& types) {
+  std::vector<const Tensor*> constants;
+  size_t bytes = 0;
+  for (const InputFact& fact : facts) {
+    if (fact.constant == nullptr) continue;
+    constants.push_back(fact.constant);
+    bytes += fact.constant->bytes();
+  }
+  const auto fold = [&] {
+    absl::StatusOr<std::vector<Tensor>> out = EvaluateNode(node, facts, types, context_);
+    for (size_t i = 0; out.ok() && i < out->size(); ++i) plan_.folded_bytes += (*out)[i].bytes();
+    return out;
+  };
+  for (const ValueType& type : types) {
+    const std::optional<Shape> shape = type.is_tensor() ? type.StaticShape() : std::nullopt;
+    if (shape.has_value()) bytes += TensorBytes(type.dtype, *shape);
+  }
+  if (arrangements_ == nullptr || bytes < kLeastSharedBytes || !HasPlainAttributes(node)) {
+    return fold();
+  }
+  Node form = node;
+  form.outputs.clear();
+  for (std::string& in : form.inputs) in = in.empty() ? "" : "_";
+  const auto folded =
+      arrangements_->Get<absl::StatusOr<std::vector<Tensor>>>(constants, ToText(form), fold);
+  if (!folded->ok()) return *folded;
+  std::vector<Tensor> out;
+  for (const Tensor& t : **folded) out.push_back(Held(t, folded));
+  return out;
 }
 
 }  // namespace onward

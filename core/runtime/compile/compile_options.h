@@ -20,6 +20,7 @@
 namespace onward {
 
 struct Plan;
+struct PlanFamily;
 class Queues;
 
 // The type of what is fed.
@@ -74,6 +75,8 @@ struct CompileOptions {
   // Element types of the graph's values, for compiling it again with feeds of the same ones:
   // taken from here, or where it is empty, put there. May be null.
   std::shared_ptr<ElementTypes> element_types = nullptr;
+  // Null: the plan has none.
+  std::shared_ptr<PlanFamily> family = nullptr;
   // Nodes of the graphs that the plans before this one left (Continuation).
   int64_t nodes_before = 0;
 };

@@ -96,6 +96,10 @@ class Compiler {
   // Shape and Size of a known shape are constants whatever their input holds.
   bool FoldShape(const Node& node, const std::vector<int>& inputs);
   static bool SmallEnoughToFold(const std::vector<ValueSpec>& outputs);
+  // What a node on constants gives; of large ones, what it gave another plan.
+  absl::StatusOr<std::vector<Tensor>> FoldedBefore(const Node& node,
+                                                   absl::Span<const InputFact> facts,
+                                                   const std::vector<ValueType>& types);
   absl::Status Fold(const Node& node, absl::Span<const InputFact> facts,
                     const std::vector<ValueType>& types);
 
@@ -120,6 +124,7 @@ class Compiler {
   const CompileOptions& options_;
   PlanBuilder builder_;
   Plan& plan_;
+  Arrangements* arrangements_ = nullptr;  // of the family, if it is of one
   std::optional<KnownTypes> known_;
   const OperatorSet* operators_;
   EvaluateContext context_;

@@ -66,8 +66,9 @@ absl::StatusOr<PreparedNode> PrepareTyped(const Node& node, absl::Span<const Val
                                           const EvaluateContext& context) {
   PreparedNode prepared;
   ONWARD_ASSIGN_OR_RETURN(prepared.outputs, OutputSpecs(node, types, context));
-  ONWARD_ASSIGN_OR_RETURN(prepared.kernel,
-                          ChooseKernel({node, inputs, prepared.outputs, *context.opsets}, context));
+  ONWARD_ASSIGN_OR_RETURN(prepared.kernel, ChooseKernel({node, inputs, prepared.outputs,
+                                                         *context.opsets, context.arrangements},
+                                                        context));
   return prepared;
 }
 

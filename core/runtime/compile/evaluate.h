@@ -21,6 +21,7 @@ struct EvaluateContext {
   const OperatorSet* operators = nullptr;
   const std::map<std::string, int>* opsets = nullptr;
   RandomState random;
+  Arrangements* arrangements = nullptr;  // what is made of constants is shared through them
 };
 
 // The first table entry that serves the request. NotFound: no entry does, and

@@ -85,6 +85,7 @@ absl::StatusOr<std::shared_ptr<const Control>> CloseBodies(
   const Node& node = control->node;
   control->options.device = options.device;
   control->options.operators = options.operators;
+  control->options.family = options.family;
   if (there) {
     control->options.accelerators = options.accelerators;
     control->options.queues = options.queues;

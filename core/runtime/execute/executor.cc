@@ -31,9 +31,12 @@ int64_t Now() {
 
 }  // namespace
 
-Executor::Executor(std::shared_ptr<const Plan> plan)
-    : plan_(std::move(plan)),
-      arena_(DType::kUint8, Shape{static_cast<int64_t>(plan_->arena_bytes)}) {
+Executor::Executor(std::shared_ptr<const Plan> plan, std::shared_ptr<Arena> arena)
+    : plan_(std::move(plan)), arena_(std::move(arena)) {
+  if (arena_ == nullptr || plan_->UsesAccelerators()) arena_ = std::make_shared<Arena>();
+  if (!arena_->memory.defined() || arena_->memory.bytes() < plan_->arena_bytes) {
+    arena_->memory = Tensor(DType::kUint8, Shape{static_cast<int64_t>(plan_->arena_bytes)});
+  }
   const size_t n = plan_->values.size();
   tensors_.resize(n);
   values_.resize(n);
@@ -50,9 +53,6 @@ Executor::Executor(std::shared_ptr<const Plan> plan)
     }
     const PlanValue& root = plan_->values[v.root];
     void* data = nullptr;
-    if (root.storage == PlanValue::Storage::kArena && root.device == kHost) {
-      data = arena_.data<char>() + root.offset;
-    }
     if (root.storage == PlanValue::Storage::kOwned) {
       if (v.root == static_cast<int>(i)) values_[i] = Tensor(v.dtype, *v.shape);
       data = values_[v.root].tensor()->raw();
@@ -61,6 +61,7 @@ Executor::Executor(std::shared_ptr<const Plan> plan)
   }
   Bind(plan_->compute, &compute_);
   Bind(plan_->commit, &commit_);
+  EnterArena();
   for (BoundStep& b : commit_) {
     b.notes = std::make_unique<UpdateNotes>();
     b.bad = std::make_unique<bool[]>(b.outputs.size());
@@ -79,7 +80,7 @@ Executor::~Executor() = default;
 
 void Executor::Bind(const std::vector<PlanStep>& steps, std::vector<BoundStep>* bound) {
   for (const PlanStep& step : steps) {
-    BoundStep b{&step, {}, {}, arena_.data<char>() + step.workspace_offset};
+    BoundStep b{&step, {}, {}, nullptr};
     for (int id : step.inputs) b.inputs.push_back(id < 0 ? nullptr : &tensors_[id]);
     for (int id : step.outputs) b.outputs.push_back(id < 0 ? nullptr : &tensors_[id]);
     if (step.control != nullptr) {
@@ -88,6 +89,20 @@ void Executor::Bind(const std::vector<PlanStep>& steps, std::vector<BoundStep>* 
       b.late = std::make_unique<LateNode>(step.node, *plan_);
     }
     bound->push_back(std::move(b));
+  }
+}
+
+void Executor::EnterArena() {
+  char* const begin = arena_->memory.data<char>();
+  if (entered_ == begin) return;
+  entered_ = begin;
+  for (size_t i = 0; i < tensors_.size(); ++i) {
+    const PlanValue& root = plan_->values[std::max(plan_->values[i].root, 0)];
+    if (root.storage != PlanValue::Storage::kArena || root.device != kHost) continue;
+    tensors_[i].Rebind(begin + root.offset);
+  }
+  for (std::vector<BoundStep>* steps : {&compute_, &commit_}) {
+    for (BoundStep& b : *steps) b.workspace = begin + b.step->workspace_offset;
   }
 }
 
@@ -239,6 +254,7 @@ void Executor::KeepResults() {
 absl::Status Executor::Compute(absl::Span<const Value* const> inputs, Variables* variables,
                                const RunOptions& options) {
   try {
+    EnterArena();
     if (devices_ == nullptr) {
       ONWARD_RETURN_IF_ERROR(BindSources(inputs, variables, nullptr));
       ONWARD_RETURN_IF_ERROR(RunSteps(compute_, 0, compute_.size(), options));

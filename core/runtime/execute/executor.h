@@ -60,9 +60,15 @@ struct RunOptions {
 absl::Status CheckHeld(const Node& node, const Device& device, const RunOptions& options,
                        size_t besides);
 
+// What plans compute in that never run at the same time.
+struct Arena {
+  Tensor memory;
+};
+
 class Executor {
  public:
-  explicit Executor(std::shared_ptr<const Plan> plan);
+  // In an arena of its own, or one that is made large enough. A plan for accelerators has its own.
+  explicit Executor(std::shared_ptr<const Plan> plan, std::shared_ptr<Arena> arena = nullptr);
   ~Executor();
   const Plan& plan() const { return *plan_; }
 
@@ -79,8 +85,8 @@ class Executor {
   // PlanFeed::position (null: not given) ...
   absl::Status Compute(absl::Span<const Value* const> inputs, Variables* variables,
                        const RunOptions& options);
-  // ... the values of plan().outputs, good until the next run (tensors that own their
-  // memory for longer), on the host unless the plan was made to leave them elsewhere ...
+  // ... the values of plan().outputs, good until somebody uses the arena again (tensors that own
+  // their memory for longer), on the host unless the plan was made to leave them elsewhere ...
   absl::Span<const Value> results() const { return results_; }
   // ... what they are to be fed to, or null ...
   Program* rest() const { return rest_.get(); }
@@ -93,6 +99,8 @@ class Executor {
 
  private:
   void Bind(const std::vector<PlanStep>& steps, std::vector<BoundStep>* bound);
+  // Values and workspaces where the arena is now.
+  void EnterArena();
   absl::Status BindSources(absl::Span<const Value* const> inputs, Variables* variables,
                            Residents* residents);
   void Point(int id, const Tensor& tensor);
@@ -117,7 +125,8 @@ class Executor {
   absl::Status BlameUpdate(const Variables& variables);
 
   std::shared_ptr<const Plan> plan_;
-  Tensor arena_;
+  std::shared_ptr<Arena> arena_;
+  void* entered_ = nullptr;                 // where the arena was then
   std::vector<Tensor> tensors_;             // one per plan value
   std::vector<Value> values_;               // of those stored as kValue
   std::vector<std::vector<int>> views_of_;  // root -> views that follow its pointer

@@ -2,16 +2,53 @@
 #include "core/runtime/execute/program.h"
 
 #include <algorithm>
+#include <iterator>
 #include <new>
 #include <utility>
 
 #include "core/base/status.h"
+#include "core/runtime/compile/plan_family.h"
 
 namespace onward {
 namespace {
 
-// Plans kept per program; beyond it the one not used for longest is dropped.
-constexpr size_t kMaxCachedPlans = 16;
+// Plans that a program keeps in any case; the one not used for longest is dropped first.
+constexpr size_t kFewestPlans = 16;
+// More are kept while all plans of the family take less than this.
+constexpr size_t kMostBytes = size_t{64} << 20;
+// What a step takes: its node, kernel and values.
+constexpr size_t kStepBytes = 4096;
+
+size_t BytesOf(const Plan& plan) {
+  return (plan.compute.size() + plan.commit.size() + 1) * kStepBytes + plan.folded_bytes;
+}
+
+size_t Mixed(size_t seed, size_t value) {
+  return (seed ^ value) * size_t{0x9e3779b97f4a7c15} + (seed >> 29);
+}
+
+// Alike for equal types; all that is no tensor counts as one kind.
+size_t SignatureOf(size_t seed, DType dtype, const Shape& shape) {
+  seed = Mixed(seed, static_cast<size_t>(dtype));
+  for (const int64_t d : shape) seed = Mixed(seed, static_cast<size_t>(d));
+  return seed;
+}
+
+size_t SignatureOf(const std::vector<FeedType>& types) {
+  size_t signature = 0;
+  for (const FeedType& t : types) signature = SignatureOf(signature, t.dtype, t.shape);
+  return signature;
+}
+
+size_t SignatureOf(absl::Span<const Value* const> inputs) {
+  size_t signature = 0;
+  for (const Value* input : inputs) {
+    const Tensor* t = input == nullptr ? nullptr : input->tensor();
+    signature = t == nullptr ? SignatureOf(signature, DType::kUndefined, {})
+                             : SignatureOf(signature, t->dtype(), t->shape());
+  }
+  return signature;
+}
 
 }  // namespace
 
@@ -30,13 +67,25 @@ bool FeedType::Matches(const Value& value) const {
 Program::Program(std::shared_ptr<const Graph> graph, CompileOptions options)
     : graph_(std::move(graph)), options_(std::move(options)) {
   ShareQueues(&options_);
+  if (options_.family == nullptr) options_.family = std::make_shared<PlanFamily>();
   for (const NamedType& in : graph_->FeedInputs()) inputs_.push_back(in.name);
 }
 
-Executor* Program::Found(size_t entry) {
-  std::rotate(entries_.begin(), entries_.begin() + static_cast<int64_t>(entry),
-              entries_.begin() + static_cast<int64_t>(entry) + 1);
-  return entries_.front().executor.get();
+Program::~Program() {
+  while (!entries_.empty()) DropLast();
+}
+
+Executor* Program::Find(size_t signature, absl::FunctionRef<bool(const Entry&)> matches) {
+  if (!entries_.empty() && entries_.front().signature == signature && matches(entries_.front())) {
+    return entries_.front().executor.get();
+  }
+  const auto [begin, end] = by_signature_.equal_range(signature);
+  for (auto it = begin; it != end; ++it) {
+    if (!matches(*it->second)) continue;
+    entries_.splice(entries_.begin(), entries_, it->second);
+    return entries_.front().executor.get();
+  }
+  return nullptr;
 }
 
 std::shared_ptr<ElementTypes> Program::ElementTypesFor(const std::vector<FeedType>& types) {
@@ -54,18 +103,14 @@ std::shared_ptr<ElementTypes> Program::ElementTypesFor(const std::vector<FeedTyp
 }
 
 Executor* Program::Find(absl::Span<const Value* const> inputs) {
-  const auto matches = [&](const Entry& entry) {
+  return Find(SignatureOf(inputs), [&](const Entry& entry) {
     for (size_t i = 0; i < inputs.size(); ++i) {
       const FeedType& type = entry.types[i];
       const bool given = type.dtype != DType::kUndefined || type.held != nullptr;
       if (inputs[i] == nullptr ? given : !type.Matches(*inputs[i])) return false;
     }
     return true;
-  };
-  for (size_t i = 0; i < entries_.size(); ++i) {
-    if (matches(entries_[i])) return Found(i);
-  }
-  return nullptr;
+  });
 }
 
 absl::StatusOr<Executor*> Program::Prepare(absl::Span<const Value* const> inputs) {
@@ -77,14 +122,31 @@ absl::StatusOr<Executor*> Program::Prepare(absl::Span<const Value* const> inputs
   return Prepare(std::move(types));
 }
 
-// Sizes that grow from run to run leave plans behind that nobody asks for again.
+void Program::DropLast() {
+  const auto last = std::prev(entries_.end());
+  const auto [begin, end] = by_signature_.equal_range(last->signature);
+  by_signature_.erase(
+      std::find_if(begin, end, [&](const auto& entry) { return entry.second == last; }));
+  options_.family->kept_bytes -= last->bytes;
+  entries_.pop_back();
+}
+
+// Sizes that grow from run to run leave plans behind that nobody may ask for again.
 void Program::MakeRoomFor(const Plan& plan) {
-  size_t bytes = plan.arena_bytes;
-  for (const Entry& entry : entries_) bytes += entry.executor->plan().arena_bytes;
+  if (!plan.UsesAccelerators()) {
+    const size_t fresh = BytesOf(plan);
+    while (entries_.size() >= kFewestPlans && options_.family->kept_bytes + fresh > kMostBytes) {
+      DropLast();
+    }
+    return;
+  }
+  // Each has an arena of its own.
+  size_t arenas = plan.arena_bytes;
+  for (const Entry& entry : entries_) arenas += entry.executor->plan().arena_bytes;
   while (!entries_.empty() &&
-         (entries_.size() >= kMaxCachedPlans || bytes > plan.device->memory_limit())) {
-    bytes -= entries_.back().executor->plan().arena_bytes;
-    entries_.pop_back();
+         (entries_.size() >= kFewestPlans || arenas > plan.device->memory_limit())) {
+    arenas -= entries_.back().executor->plan().arena_bytes;
+    DropLast();
   }
 }
 
@@ -94,9 +156,11 @@ absl::StatusOr<Executor*> Program::Prepare(std::vector<FeedType> types) {
         a.held == nullptr || b.held == nullptr ? a.held == b.held : *a.held == *b.held;
     return a.dtype == b.dtype && a.place == b.place && a.shape == b.shape && held;
   };
-  for (size_t i = 0; i < entries_.size(); ++i) {
-    if (std::ranges::equal(entries_[i].types, types, same)) return Found(i);
-  }
+  const size_t signature = SignatureOf(types);
+  const auto matches = [&](const Entry& entry) {
+    return std::ranges::equal(entry.types, types, same);
+  };
+  if (Executor* found = Find(signature, matches)) return found;
   CompileOptions options = options_;
   options.element_types = ElementTypesFor(types);
   for (size_t i = 0; i < types.size(); ++i) {
@@ -104,14 +168,17 @@ absl::StatusOr<Executor*> Program::Prepare(std::vector<FeedType> types) {
     if (given) options.feeds[inputs_[i]] = types[i];
   }
   ONWARD_ASSIGN_OR_RETURN(std::shared_ptr<const Plan> plan, Compile(*graph_, options));
+  const size_t bytes = BytesOf(*plan);
   MakeRoomFor(*plan);
   try {
-    entries_.insert(entries_.begin(),
-                    Entry{std::move(types), std::make_unique<Executor>(std::move(plan))});
+    entries_.push_front(
+        {signature, std::move(types), bytes, std::make_unique<Executor>(std::move(plan), arena_)});
   } catch (const std::bad_alloc&) {
     return absl::ResourceExhaustedError(
         "out of memory for the plan's buffers; use a smaller batch");
   }
+  by_signature_.emplace(signature, entries_.begin());
+  options_.family->kept_bytes += bytes;
   return entries_.front().executor.get();
 }
 

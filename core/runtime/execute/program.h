@@ -4,10 +4,13 @@
 #ifndef ONWARD_CORE_RUNTIME_EXECUTE_PROGRAM_H_
 #define ONWARD_CORE_RUNTIME_EXECUTE_PROGRAM_H_
 
+#include <list>
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "core/runtime/execute/executor.h"
@@ -18,6 +21,9 @@ class Program {
  public:
   // `options.feeds` is filled per signature.
   Program(std::shared_ptr<const Graph> graph, CompileOptions options);
+  Program(const Program&) = delete;
+  Program& operator=(const Program&) = delete;
+  ~Program();
 
   const Graph& graph() const { return *graph_; }
   // Names of the inputs, in the order that runs take them.
@@ -34,18 +40,25 @@ class Program {
 
  private:
   struct Entry {
+    size_t signature;             // what Find and Prepare look for first
     std::vector<FeedType> types;  // by input; one that is not given has no type
+    size_t bytes;                 // that the plan keeps, about
     std::unique_ptr<Executor> executor;
   };
-  Executor* Found(size_t entry);
+  using Entries = std::list<Entry>;
+  // The entry of this signature that `matches`, which becomes the first one; or null.
+  Executor* Find(size_t signature, absl::FunctionRef<bool(const Entry&)> matches);
   void MakeRoomFor(const Plan& plan);
+  void DropLast();
   // Those of the values, if feeds of these types lead to the same ones as the first did.
   std::shared_ptr<ElementTypes> ElementTypesFor(const std::vector<FeedType>& types);
 
   std::shared_ptr<const Graph> graph_;
   CompileOptions options_;
   std::vector<std::string> inputs_;
-  std::vector<Entry> entries_;  // the one used last comes first
+  Entries entries_;  // the one used last comes first
+  std::unordered_multimap<size_t, Entries::iterator> by_signature_;
+  std::shared_ptr<Arena> arena_ = std::make_shared<Arena>();
   std::shared_ptr<ElementTypes> element_types_;
   std::vector<DType> element_types_of_;  // the feeds they follow from
 };

@@ -128,6 +128,7 @@ struct Plan {
   size_t slot_bytes = 0, fed_bytes = 0;
   size_t arena_bytes = 0;                 // on the host
   std::vector<size_t> accelerator_bytes;  // arenas of the accelerators
+  size_t folded_bytes = 0;                // of constants that were computed for this plan
   // The most bytes of live values at any step: what a perfect plan would use.
   size_t live_bytes = 0;
   int reorders = 0;

@@ -4,9 +4,25 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "core/base/status.h"
+#include "core/runtime/compile/plan_family.h"
 
 namespace onward {
+namespace {
+
+// A constant in another layout, or why it is not.
+struct Reordered {
+  absl::Status status;
+  Tensor tensor;
+  Layout from, to;
+};
+
+std::string TextOf(const Layout& layout) {
+  return layout == nullptr ? "plain" : layout->ToString();
+}
+
+}  // namespace
 
 PlanBuilder::PlanBuilder(const CompileOptions& options)
     : options_(options), plan_(std::make_shared<Plan>()) {
@@ -157,16 +173,32 @@ absl::StatusOr<int> PlanBuilder::InLayout(int id, const Layout& layout) {
 
 absl::Status PlanBuilder::ReorderConstant(const PlanValue& source, const Kernel& kernel,
                                           const Layout& layout, int copy) {
-  const size_t bytes =
-      layout == nullptr ? TensorBytes(source.dtype, *source.shape) : layout->bytes();
-  Tensor storage(DType::kUint8, Shape{static_cast<int64_t>(bytes)});
-  Tensor result(source.dtype, *source.shape, storage.raw(), std::make_shared<Tensor>(storage));
-  Tensor workspace(DType::kUint8, Shape{static_cast<int64_t>(kernel.workspace_bytes)});
-  const Tensor* in = &source.constant;
-  Tensor* out = &result;
-  ONWARD_RETURN_IF_ERROR(kernel.run({{&in, 1}, {&out, 1}, workspace.raw(), {}}));
+  const auto reorder = [&]() -> Reordered {
+    const size_t bytes =
+        layout == nullptr ? TensorBytes(source.dtype, *source.shape) : layout->bytes();
+    Tensor storage(DType::kUint8, Shape{static_cast<int64_t>(bytes)});
+    Tensor result(source.dtype, *source.shape, storage.raw(), std::make_shared<Tensor>(storage));
+    Tensor workspace(DType::kUint8, Shape{static_cast<int64_t>(kernel.workspace_bytes)});
+    const Tensor* in = &source.constant;
+    Tensor* out = &result;
+    const absl::Status status = kernel.run({{&in, 1}, {&out, 1}, workspace.raw(), {}});
+    return {status, std::move(result), source.layout, layout};
+  };
+  const Tensor* constant = &source.constant;
+  auto made = options_.family == nullptr
+                  ? std::make_shared<const Reordered>(reorder())
+                  : options_.family->arrangements.Get<Reordered>(
+                        {&constant, 1},
+                        absl::StrCat(source.shape->ToString(), " from ", TextOf(source.layout),
+                                     " to ", TextOf(layout)),
+                        reorder);
+  // The text of a layout may leave something out.
+  if (!SameLayout(made->from, source.layout) || !SameLayout(made->to, layout)) {
+    made = std::make_shared<const Reordered>(reorder());
+  }
+  ONWARD_RETURN_IF_ERROR(made->status);
   plan_->values[copy].storage = PlanValue::Storage::kConstant;
-  plan_->values[copy].constant = std::move(result);
+  plan_->values[copy].constant = Held(made->tensor, made);
   return absl::OkStatus();
 }
 

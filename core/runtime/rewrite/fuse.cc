@@ -9,6 +9,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
+#include "core/device/arrangements.h"
 #include "core/graph/operator_set.h"
 #include "core/graph/patterns/pattern.h"
 #include "core/runtime/rewrite/take_followers.h"
@@ -25,12 +26,38 @@ Tensor FromDoubles(DType dtype, const Shape& shape, const std::vector<double>& v
   return t;
 }
 
+// W' = W*s, B' = (B - mean)*s + b with s = scale / sqrt(var + epsilon).
+struct FoldedConv {
+  Tensor weights, bias;
+
+  // Of W, scale, b, mean, var and perhaps B.
+  static FoldedConv Of(const std::vector<const Tensor*>& constants, float epsilon) {
+    const Tensor& w = *constants[0];
+    const int64_t channels = w.shape()[0];
+    std::vector<std::vector<double>> values;
+    for (const Tensor* t : constants) values.push_back(*ToDoubles(*t));
+    std::vector<double>& weights = values[0];
+    const std::vector<double>&scale = values[1], &shift = values[2], &mean = values[3],
+          &variance = values[4];
+    std::vector<double> bias = values.size() > 5 ? values[5] : std::vector<double>(channels);
+    const size_t size = weights.size() / std::max<int64_t>(channels, 1);
+    for (int64_t c = 0; c < channels; ++c) {
+      const double s = scale[c] / std::sqrt(variance[c] + epsilon);
+      for (size_t i = 0; i < size; ++i) weights[c * size + i] *= s;
+      bias[c] = (bias[c] - mean[c]) * s + shift[c];
+    }
+    return {FromDoubles(w.dtype(), w.shape(), weights),
+            FromDoubles(w.dtype(), Shape{channels}, bias)};
+  }
+};
+
 constexpr int kResidual = 3;  // input of the fused operators
 
 class ProductFuser {
  public:
-  ProductFuser(const absl::flat_hash_set<std::string>& keep, Graph* graph)
-      : graph_(*graph), pattern_(graph, keep) {}
+  ProductFuser(const absl::flat_hash_set<std::string>& keep, Arrangements* arrangements,
+               Graph* graph)
+      : graph_(*graph), arrangements_(arrangements), pattern_(graph, keep) {}
 
   void Run() {
     for (const Node& node : pattern_.nodes()) {
@@ -83,7 +110,6 @@ class ProductFuser {
     pattern_.Replace(taken, *taken.back(), std::move(fused));
   }
 
-  // W' = W*s, B' = (B - mean)*s + b with s = scale / sqrt(var + epsilon).
   bool FoldNormalization(const Node& bn, Node* conv) {
     if (!bn.Is("BatchNormalization") || bn.Int("training_mode", 0) != 0 ||
         bn.inputs[0] != conv->outputs[0]) {
@@ -97,27 +123,26 @@ class ProductFuser {
     const auto fits = [&](const std::optional<Tensor>& t) {
       return t.has_value() && t->dtype() == w->dtype() && t->elements() == channels;
     };
-    std::vector<double> parameters[4];  // scale, shift, mean, variance
+    std::optional<Tensor> parameters[4];  // scale, shift, mean, variance
     for (int i = 0; i < 4; ++i) {
-      const std::optional<Tensor> p = Constant(bn, i + 1);
-      if (!fits(p)) return false;
-      parameters[i] = *ToDoubles(*p);
+      parameters[i] = Constant(bn, i + 1);
+      if (!fits(parameters[i])) return false;
     }
     if (b.has_value() && !fits(b)) return false;
-    const auto& [scale, shift, mean, variance] = parameters;
-    std::vector<double> weights = *ToDoubles(*w);
-    std::vector<double> bias = b.has_value() ? *ToDoubles(*b) : std::vector<double>(channels);
-    const size_t size = weights.size() / std::max<int64_t>(channels, 1);
-    for (int64_t c = 0; c < channels; ++c) {
-      const double s = scale[c] / std::sqrt(variance[c] + bn.Float("epsilon", 1e-5f));
-      for (size_t i = 0; i < size; ++i) weights[c * size + i] *= s;
-      bias[c] = (bias[c] - mean[c]) * s + shift[c];
-    }
+    const float epsilon = bn.Float("epsilon", 1e-5f);
+    std::vector<const Tensor*> constants = {&*w};
+    for (const std::optional<Tensor>& p : parameters) constants.push_back(&*p);
+    if (b.has_value()) constants.push_back(&*b);
+    const auto fold = [&] { return FoldedConv::Of(constants, epsilon); };
+    const auto folded =
+        arrangements_ == nullptr
+            ? std::make_shared<const FoldedConv>(fold())
+            : arrangements_->Get<FoldedConv>(constants, absl::StrCat("normalized ", epsilon), fold);
     conv->inputs.resize(3);
     conv->inputs[1] = pattern_.NewName(*conv, "folded_w");
     conv->inputs[2] = pattern_.NewName(*conv, "folded_b");
-    graph_.initializers[conv->inputs[1]] = FromDoubles(w->dtype(), w->shape(), weights);
-    graph_.initializers[conv->inputs[2]] = FromDoubles(w->dtype(), Shape{channels}, bias);
+    graph_.initializers[conv->inputs[1]] = Held(folded->weights, folded);
+    graph_.initializers[conv->inputs[2]] = Held(folded->bias, folded);
     return true;
   }
 
@@ -140,6 +165,7 @@ class ProductFuser {
   }
 
   Graph& graph_;
+  Arrangements* arrangements_;
   PatternGraph pattern_;
 };
 
@@ -157,8 +183,9 @@ void ReadThroughIdentities(Graph* graph) {
   }
 }
 
-void FuseFollowers(const absl::flat_hash_set<std::string>& keep, Graph* graph) {
-  if (Has(*graph, {"Conv", "MatMul", "Gemm"})) ProductFuser(keep, graph).Run();
+void FuseFollowers(const absl::flat_hash_set<std::string>& keep, Arrangements* arrangements,
+                   Graph* graph) {
+  if (Has(*graph, {"Conv", "MatMul", "Gemm"})) ProductFuser(keep, arrangements, graph).Run();
 }
 
 }  // namespace onward

@@ -12,6 +12,8 @@
 
 namespace onward {
 
+class Arrangements;
+
 // Makes readers of a copy read the original; Prune then drops the copy.
 void ReadThroughIdentities(Graph* graph);
 
@@ -20,8 +22,10 @@ void ReadThroughIdentities(Graph* graph);
 //   Conv [BatchNormalization of constants] [Add Z] [Relu | Clip]  -> FusedConv
 //   MatMul [Add bias] [Add Z] [Relu | Clip]                       -> FusedMatMul
 //   Gemm [Add Z] [Relu | Clip]                                    -> FusedGemm
-// Initializers in `keep` change between runs and are not folded.
-void FuseFollowers(const absl::flat_hash_set<std::string>& keep, Graph* graph);
+// Initializers in `keep` change between runs and are not folded. What is folded is shared with
+// other plans by `arrangements`, which may be null.
+void FuseFollowers(const absl::flat_hash_set<std::string>& keep, Arrangements* arrangements,
+                   Graph* graph);
 
 // Likewise, for normalisation with statistics of the batch or that change:
 //   BatchNormalization [Add Z] [Relu | Clip]               -> FusedBatchNormalization

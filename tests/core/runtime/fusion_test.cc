@@ -144,7 +144,7 @@ TEST_P(Fusion, BodiesSayTheSame) {
   const TensorMap feeds = RandomFeeds(graph), expected = OneByOne(graph, feeds);
   Graph joined = graph;
   ASSERT_TRUE(InferTypes(&joined, DefaultEnvironment().operators()).ok());
-  FuseFollowers({}, &joined);
+  FuseFollowers({}, nullptr, &joined);
   FuseBatchNormalization({}, &joined);
   UpdateRowsOnly({}, DefaultEnvironment().operators(), &joined);
   JoinPads({}, &joined);
