@@ -177,10 +177,11 @@ constexpr ByLength MakeByLength() {
 
 template <bool kGrad>
 PlaneFunction PlaneFunctionOf(int64_t kernel, int64_t stride, int64_t length) {
-  static constexpr ByLength kTable[2][2] = {
+  static constexpr ByLength kTable[][2] = {
       {MakeByLength<3, 1, kGrad>(), MakeByLength<3, 2, kGrad>()},
-      {MakeByLength<5, 1, kGrad>(), MakeByLength<5, 2, kGrad>()}};
-  return kTable[kernel == 5][stride == 2][length];
+      {MakeByLength<5, 1, kGrad>(), MakeByLength<5, 2, kGrad>()},
+      {MakeByLength<7, 1, kGrad>(), MakeByLength<7, 2, kGrad>()}};
+  return kTable[kernel / 2 - 1][stride == 2][length];
 }
 
 class Depthwise {

@@ -13,7 +13,7 @@
 
 namespace onward::direct {
 
-inline constexpr int64_t kMaxTaps = 25;
+inline constexpr int64_t kMaxTaps = 49;
 
 struct DepthwiseProblem {
   struct Axis {

@@ -3,7 +3,7 @@
 //
 //   dW[kh][kw] = sum over n, oh, ow of dY[oh][ow] * X[oh*s + kh - p][ow*s + kw - p]
 //
-// The taps of 8 channels (of 5x5: two rows of them at a time) stay in registers
+// The taps of 8 channels (of 5x5: two rows of them at a time, of 7x7 one) stay in registers
 // while the images pass by. Where blocks of channels are too few for the
 // threads, images are dealt to splits, which are added in order.
 #include <immintrin.h>
@@ -49,16 +49,16 @@ template <int K, int R, int kFirst, int kLast>
   const int64_t columns = std::min(p.w.in, p.w.out + K - 1 - pad);
   const int64_t loaded = std::clamp<int64_t>(p.w.out - pad, 0, columns);
   Vec<float> window[K] = {};
-#pragma GCC unroll 5
+#pragma GCC unroll 7
   for (int k = 0; k + 1 < K; ++k) {
     const int64_t ow = pad - 1 - k;
     if (ow >= 0 && ow < p.w.out) window[k] = Load(dy + ow * kLane);
   }
   const auto add = [&](int64_t iw, Vec<float> gradient) __attribute__((always_inline)) {
-#pragma GCC unroll 5
+#pragma GCC unroll 7
     for (int k = K - 1; k > 0; --k) window[k] = window[k - 1];
     window[0] = gradient;
-#pragma GCC unroll 5
+#pragma GCC unroll 7
     for (int k = 0; k < K; ++k) {
       AddColumn<K, R, kFirst, kLast>(x + iw * kLane, row, window[k], k, sum);
     }
@@ -75,7 +75,7 @@ template <int K, int S, int R, int kFirst, int kLast>
   const int64_t low = std::min(CeilDiv(pad, S), p.w.out);
   const int64_t high = std::clamp((in + pad - K + S) / S, low, p.w.out);
   const auto at_border = [&](int64_t ow) __attribute__((always_inline)) {
-#pragma GCC unroll 5
+#pragma GCC unroll 7
     for (int k = 0; k < K; ++k) {
       const int64_t iw = ow * S - pad + k;
       if (iw < 0 || iw >= in) continue;
@@ -88,7 +88,7 @@ template <int K, int S, int R, int kFirst, int kLast>
     const Vec<float> gradient = Load(dy + ow * kLane);
     // The next rows.
     for (int r = 0; r < S; ++r) _mm_prefetch(from + (R + r) * row, _MM_HINT_T0);
-#pragma GCC unroll 5
+#pragma GCC unroll 7
     for (int k = 0; k < K; ++k) {
       AddColumn<K, R, kFirst, kLast>(from + k * kLane, row, gradient, k, sum);
     }
@@ -132,7 +132,7 @@ void SumTaps(const DepthwiseProblem& p, const Images& images, int64_t kh, float*
   }
 #pragma GCC unroll 3
   for (int r = 0; r < R; ++r) {
-#pragma GCC unroll 5
+#pragma GCC unroll 7
     for (int k = 0; k < K; ++k) Store(sums + ((kh + r) * K + k) * kLane, sum[r][k]);
   }
 }
@@ -140,6 +140,10 @@ void SumTaps(const DepthwiseProblem& p, const Images& images, int64_t kh, float*
 template <int S>
 void SumAllTaps(const DepthwiseProblem& p, const Images& images, float* sums) {
   if (p.kernel == 3) return SumTaps<3, S, 3>(p, images, 0, sums);
+  if (p.kernel == 7) {
+    for (int64_t kh = 0; kh < 7; ++kh) SumTaps<7, S, 1>(p, images, kh, sums);
+    return;
+  }
   SumTaps<5, S, 2>(p, images, 0, sums);
   SumTaps<5, S, 2>(p, images, 2, sums);
   SumTaps<5, S, 1>(p, images, 4, sums);

@@ -40,7 +40,7 @@ bool IsDepthwise(const ConvGeometry& g) {
   if (w.rank() != 2 || g.groups != g.in_channels || g.groups != g.out_channels) return false;
   for (int i = 0; i < 2; ++i) {
     if (w.kernel[i] != w.kernel[0] || w.strides[i] != w.strides[0] || w.dilations[i] != 1 ||
-        w.strides[i] > 2 || (w.kernel[i] != 3 && w.kernel[i] != 5)) {
+        w.strides[i] > 2 || (w.kernel[i] != 3 && w.kernel[i] != 5 && w.kernel[i] != 7)) {
       return false;
     }
   }

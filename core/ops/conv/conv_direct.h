@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Direct convolutions of floats on activations in blocks of 8 channels: 1x1, depthwise 3x3 and
-// 5x5, and the forward pass of small windows at strides up to 2. Weights and
+// Direct convolutions of floats on activations in blocks of 8 channels: 1x1, depthwise 3x3, 5x5 and
+// 7x7, and the forward pass of small windows at strides up to 2. Weights and
 // their gradients are plain, so nothing is reordered around these kernels; what
 // they rearrange is part of their work (constant weights once, at compile time).
 //

@@ -32,18 +32,18 @@ std::vector<ConvCase> Cases() {
       Pointwise(3, 20, 960, 1, 1),  Pointwise(40, 16, 16, 3, 3),   Pointwise(1, 16, 40, 30, 31),
       Pointwise(3, 264, 8, 7, 5),   Pointwise(2, 3, 5, 4, 4),      Pointwise(2, 520, 16, 5, 5),
   };
-  for (const int64_t kernel : {3, 5}) {
+  for (const int64_t kernel : {3, 5, 7}) {
     for (const int64_t stride : {1, 2}) {
-      const int64_t half = kernel / 2;
+      const int64_t half = kernel / 2, narrow = std::max<int64_t>(kernel, 5);
       const auto add = [&](int64_t n, int64_t c, int64_t h, int64_t w, std::vector<int64_t> pads) {
         cases.push_back(Depthwise(n, c, h, w, kernel, stride, std::move(pads)));
       };
       add(1, 8, 1, 1, {half, half, half, half});
       add(3, 16, 3, 3, {half, half, half, half});
-      add(3, 20, 7, 5, {0, 0, 0, 0});
+      add(3, 20, 7, narrow, {0, 0, 0, 0});
       add(1, 24, 12, 12, {half, half, half, half});
       add(3, 100, 12, 12, {0, 1, half, half});
-      add(1, 144, 7, 5, {1, 0, 2, 1});
+      add(1, 144, 7, narrow, {1, 0, 2, 1});
       add(2, 8, 9, 29, {half, half, half, half});
       add(2, 12, 6, 10, {kernel, kernel + 1, 0, kernel});
       add(1, 960, 3, 3, {half, half, half, half});
