@@ -13,6 +13,7 @@
 #include "core/graph/inline.h"
 #include "core/graph/patterns/recognise.h"
 #include "core/graph/verify.h"
+#include "core/runtime/compile/fold_sizes.h"
 #include "training_info/body_gradients.h"
 #include "training_info/expand_calls.h"
 #include "training_info/export.h"
@@ -177,6 +178,7 @@ void Recognise(const std::set<std::string>& variables, const Environment& enviro
   ForEachGradient(graph->nodes, [&](const Node& node) {
     for (std::string& name : NamedBy(node)) keep.insert(std::move(name));
   });
+  FoldSizes(keep, environment.cpu(), environment.operators(), graph);
   RecogniseOperators(graph, keep);
 }
 

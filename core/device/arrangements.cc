@@ -5,8 +5,7 @@
 
 namespace onward {
 
-Arrangements::Key Arrangements::KeyOf(absl::Span<const Tensor* const> constants,
-                                      std::string form) {
+Arrangements::Key Arrangements::KeyOf(absl::Span<const Tensor* const> constants, std::string form) {
   Key key{{}, std::move(form)};
   for (const Tensor* t : constants) key.first.push_back(t->raw());
   return key;

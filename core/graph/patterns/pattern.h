@@ -90,10 +90,11 @@ class PatternGraph {
 };
 
 // Rewrite the chain whose normalisation `node` completes, the one whose Erf or Tanh
-// `node` is, and the one whose Softmax it is; false if there is none.
+// `node` is, the one whose Softmax it is, and the one whose Conv; false if there is none.
 bool MatchLayerNormalization(PatternGraph* graph, const Node& node);  // layer_norm.cc
 bool MatchGelu(PatternGraph* graph, const Node& node);                // gelu.cc
 bool MatchAttention(PatternGraph* graph, const Node& node);           // attention.cc
+bool MatchPaddedConv(PatternGraph* graph, const Node& node);          // padded_conv.cc
 
 }  // namespace onward
 

@@ -35,7 +35,8 @@ int RecogniseOperators(Graph* graph, const absl::flat_hash_set<std::string>& kee
     if (pattern.gone(node)) continue;
     const bool matched = (graph->opset() >= 17 && MatchLayerNormalization(&pattern, node)) ||
                          (graph->opset() >= 20 && MatchGelu(&pattern, node)) ||
-                         (graph->opset() >= 18 && MatchAttention(&pattern, node));
+                         (graph->opset() >= 18 && MatchAttention(&pattern, node)) ||
+                         (graph->opset() >= 11 && MatchPaddedConv(&pattern, node));
     if (matched) ++found;
   }
   if (found > 0) pattern.Finish();

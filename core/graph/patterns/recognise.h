@@ -13,10 +13,10 @@
 namespace onward {
 
 // Replaces chains that compute LayerNormalization (opset 17), Gelu (opset 20) or
-// ScaledDotProductAttention (of ai.onward, for float; opset 18) by that operator and
-// returns their number. The result keeps its name, and values inside a chain
-// disappear; so a chain is left alone if one of those is read elsewhere, is an output
-// of the graph or is named in `keep`. An initializer named in `keep` is a variable:
+// ScaledDotProductAttention (of ai.onward, for float; opset 18) by that operator, gives Conv the
+// zeros of a Pad before it (opset 11), and returns the number of all. The result keeps its name,
+// and values inside a chain disappear; so a chain is left alone if one of those is read elsewhere,
+// is an output of the graph or is named in `keep`. An initializer named in `keep` is a variable:
 // its value is not a constant of the pattern.
 //
 // Needs the types of the values (InferTypes) and nodes in topological order.

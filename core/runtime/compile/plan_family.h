@@ -12,7 +12,8 @@ namespace onward {
 // bodies, and what is left behind values that only data can shape.
 struct PlanFamily {
   Arrangements arrangements;
-  // What all plans together keep beside arenas, arrangements and the graphs' constants; an estimate.
+  // What all plans together keep beside arenas, arrangements and the graphs' constants; an
+  // estimate.
   size_t kept_bytes = 0;
 };
 

@@ -62,10 +62,12 @@ TEST_F(ArrangementsTest, DropsWhatNobodyHolds) {
 TEST_F(ArrangementsTest, TensorsKeepWhatTheyAreOf) {
   const Tensor a = Tensor::FromValues<float>({2}, {1, 2});
   const Tensor* one = &a;
-  const auto copy = [&] { return arrangements_.Get<Tensor>({&one, 1}, "copy", [&] {
+  const auto copy = [&] {
+    return arrangements_.Get<Tensor>({&one, 1}, "copy", [&] {
       ++made_;
       return a.Clone();
-    }); };
+    });
+  };
   const Tensor part = [&] {
     const auto made = copy();
     return Held(*made, made);
