@@ -8,10 +8,13 @@
 #include <cmath>
 #include <numeric>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "autograd/differentiate.h"
 #include "core/base/small_float.h"
+#include "core/device/plan/window.h"
+#include "core/ops/quantize/depthwise.h"
 #include "core/ops/quantize/integer_gemm.h"
 #include "core/runtime/session.h"
 #include "environment/environment.h"
@@ -235,9 +238,15 @@ TEST(IntegerGemm, IsExactOnEveryCpu) {
   Draws draws("gemm");
   for (const CpuFeatures& cpu : {ThisCpu(), plain}) {
     for (const auto side : {IntegerGemm::Side::kRows, IntegerGemm::Side::kColumns}) {
-      for (const int64_t depth : {1, 7, 64}) {
+      for (const auto& [depth, columns, flip] : {std::tuple<int64_t, int64_t, uint8_t>(1, 29, 0),
+                                                 {7, 29, 0x80},
+                                                 {64, 29, 0},
+                                                 {7, kPanelColumns, 0},
+                                                 {8, kPanelColumns, 0x80},
+                                                 {21, kPanelColumns, 0x80},
+                                                 {64, kPanelColumns, 0}}) {
         const IntegerGemm gemm(depth, side, cpu);
-        const int64_t rows = 11, columns = 29;
+        const int64_t rows = 11;
         std::vector<uint8_t> a(rows * depth), b(depth * columns);
         for (uint8_t& v : a) v = draws.Below(2) == 0 ? 255 : 128;
         for (uint8_t& v : b) v = draws.Below(2) == 0 ? 127 : 128;
@@ -247,7 +256,7 @@ TEST(IntegerGemm, IsExactOnEveryCpu) {
         }
         std::vector<int64_t> offsets(depth);
         for (int64_t k = 0; k < depth; ++k) offsets[k] = k * columns;
-        gemm.PackPanel(b.data(), offsets.data(), columns, 0, panel.data());
+        gemm.PackPanel(b.data(), offsets.data(), columns, flip, panel.data());
         const int64_t stride = kPanelColumns + 8;
         std::vector<int32_t> tile(kMaxRowBlock * stride), starts(kMaxRowBlock);
         for (int64_t r = 0; r < rows; ++r) starts[r] = static_cast<int32_t>(1000 * r - 3);
@@ -261,9 +270,50 @@ TEST(IntegerGemm, IsExactOnEveryCpu) {
             int32_t sum = starts[r];
             for (int64_t k = 0; k < depth; ++k) {
               sum += number(a[r * depth + k], rows_unsigned) *
-                     number(b[k * columns + c], !rows_unsigned);
+                     number(b[k * columns + c] ^ flip, !rows_unsigned);
             }
             ASSERT_EQ(tile[r * stride + c], sum) << depth << " " << r << " " << c;
+          }
+        }
+      }
+    }
+  }
+}
+
+// Taps of one channel, on this CPU and as on one without VNNI, at both strides.
+TEST(DepthwiseWeights, AreExactOnEveryCpu) {
+  CpuFeatures plain = ThisCpu();
+  plain.avx512vnni = false;
+  Draws draws("taps");
+  for (const int64_t stride : {1, 2}) {
+    Node node;
+    node.op_type = "Conv";
+    node.attributes["strides"] = std::vector<int64_t>{stride, stride};
+    const auto geometry = GeometryOfConv(node, Shape{1, 1, 7, 90}, Shape{1, 1, 3, 3});
+    ASSERT_TRUE(geometry.ok()) << geometry.status();
+    Tensor weights(DType::kUint8, Shape{9});
+    for (int k = 0; k < 9; ++k) weights.data<uint8_t>()[k] = draws.Below(2) == 0 ? 255 : 3 * k;
+    std::vector<uint8_t> image(7 * 90);
+    for (uint8_t& v : image) v = static_cast<uint8_t>(draws.Below(256));
+    for (const CpuFeatures& cpu : {ThisCpu(), plain}) {
+      const auto layout = DepthwiseLayout::Of(*geometry, cpu);
+      ASSERT_TRUE(layout.has_value());
+      const int32_t zero = 7;
+      const DepthwiseWeights taps(*layout, ByteOperand{}, weights, zero, 0);
+      std::vector<uint8_t> plane(layout->group_bytes());
+      layout->planes().Fill(image.data(), 0, 1, 0, plane.data());
+      const int64_t row = 1;
+      for (const uint8_t flip : {0, 0x80}) {
+        for (const int64_t columns : {5, 13, 32}) {
+          std::vector<int32_t> sums(kLineOutputs);
+          taps.Sum(plane.data() + layout->RowBegin(row), columns, flip, 11, sums.data());
+          for (int64_t c = 0; c < columns; ++c) {
+            int32_t sum = 11;
+            for (int64_t k = 0; k < 9; ++k) {
+              const int64_t at = (row * stride + k / 3) * 90 + c * stride + k % 3;
+              sum += (weights.data<uint8_t>()[k] - zero) * (image[at] ^ flip);
+            }
+            ASSERT_EQ(sums[c], sum) << stride << " " << columns << " " << c;
           }
         }
       }

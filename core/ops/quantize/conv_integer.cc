@@ -13,6 +13,7 @@
 #include "core/device/plan/window.h"
 #include "core/ops/cpu/adapt.h"
 #include "core/ops/movement/movement.h"
+#include "core/ops/quantize/byte_operand.h"
 #include "core/ops/quantize/granularity.h"
 #include "core/ops/quantize/integer_convolution.h"
 #include "core/ops/quantize/quantize.h"
@@ -120,6 +121,7 @@ void RunQLinear(const Prepared& prepared, const KernelCall& call) {
   const Tensor* bias = InputAt(call.inputs, 8);
   T* y = call.outputs[0]->data<T>();
   if (call.outputs[0]->elements() == 0) return;
+  const RequantizeFunction<T> requantize = RequantizeFor<T>();
   prepared.run(call, [&](int64_t image, int64_t channel, const int32_t* sums,
                          absl::Span<const Segment> segments) {
     const int32_t add = bias == nullptr ? 0 : bias->data<int32_t>()[channel];
@@ -130,13 +132,13 @@ void RunQLinear(const Prepared& prepared, const KernelCall& call) {
       for (int64_t at = 0; at < s.n; at += kPanelColumns) {
         const bool fits = std::max(s.n, s.room) - at >= kPanelColumns;
         T* to = plane + s.output + at;
-        RequantizePanel(sums + s.at + at, add, &scales[channel], true, zero, fits ? to : few);
+        requantize(sums + s.at + at, add, &scales[channel], true, zero, fits ? to : few);
         if (!fits) std::copy_n(few, s.n - at, to);
       }
       return;
     }
     for (int64_t at = 0; at < segments.back().at + segments.back().n; at += kPanelColumns) {
-      RequantizePanel(sums + at, add, &scales[channel], true, zero, few + at);
+      requantize(sums + at, add, &scales[channel], true, zero, few + at);
     }
     for (const Segment& s : segments) std::copy_n(few + s.at, s.n, plane + s.output);
   });

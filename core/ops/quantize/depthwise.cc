@@ -41,16 +41,17 @@ void Store(const __m256i* sum, int32_t* sums) {
 
 }  // namespace
 
-std::optional<DepthwiseLayout> DepthwiseLayout::Of(const ConvGeometry& g) {
+std::optional<DepthwiseLayout> DepthwiseLayout::Of(const ConvGeometry& g, const CpuFeatures& cpu) {
   if (g.groups != g.out_channels || g.window.out_elements() == 0) return std::nullopt;
   const bool side_by_side = IsSideBySide(g.window);
   std::optional<BytePlanes> planes = BytePlanes::Of(side_by_side ? WithoutStrides(g) : g);
   if (!planes.has_value() || planes->offsets().empty()) return std::nullopt;
-  return DepthwiseLayout(g, *std::move(planes), side_by_side);
+  return DepthwiseLayout(g, *std::move(planes), side_by_side, cpu.avx512vnni && cpu.avx512f);
 }
 
-DepthwiseLayout::DepthwiseLayout(const ConvGeometry& g, BytePlanes planes, bool side_by_side)
-    : planes_(std::move(planes)), side_by_side_(side_by_side) {
+DepthwiseLayout::DepthwiseLayout(const ConvGeometry& g, BytePlanes planes, bool side_by_side,
+                                 bool wide)
+    : planes_(std::move(planes)), side_by_side_(side_by_side), wide_(wide) {
   const Window& window = g.window;
   const bool two_axes = window.rank() == 2;
   rows_out_ = side_by_side && two_axes ? window.out[0] : planes_.rows_out();
@@ -125,6 +126,46 @@ void DepthwiseWeights::SumInterleaved(const uint8_t* at, int32_t start, int32_t*
   Store<kVectors>(sum, sums);
 }
 
+// 32 bytes as numbers of 16 bits.
+[[gnu::target("avx512f,avx512bw"), gnu::always_inline]] static inline __m512i Widened(
+    const uint8_t* from, __m256i flips) {
+  const __m256i bytes = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
+  return _mm512_cvtepu8_epi16(_mm256_xor_si256(bytes, flips));
+}
+
+[[gnu::target("avx512f,avx512bw,avx512vnni")]] void DepthwiseWeights::SumSideBySideWide(
+    const uint8_t* at, uint8_t flip, int32_t start, int32_t* sums) const {
+  const __m256i flips = _mm256_set1_epi8(static_cast<char>(flip));
+  __m512i low = _mm512_set1_epi32(start), high = low;
+  const DepthwiseLayout::Pair* pairs = layout_.pairs().data();
+  for (size_t p = 0; p < weights_.size(); ++p) {
+    const __m512i weights = _mm512_set1_epi32(weights_[p]);
+    const uint8_t* from = at + pairs[p].at_first;
+    low = _mm512_dpwssd_epi32(low, Widened(from, flips), weights);
+    high = _mm512_dpwssd_epi32(high, Widened(from + 32, flips), weights);
+  }
+  _mm512_storeu_si512(sums, low);
+  _mm512_storeu_si512(sums + 16, high);
+}
+
+[[gnu::target("avx512f,avx512bw,avx512vnni")]] void DepthwiseWeights::SumInterleavedWide(
+    const uint8_t* at, uint8_t flip, int32_t start, int32_t* sums) const {
+  const __m256i flips = _mm256_set1_epi8(static_cast<char>(flip));
+  __m512i even = _mm512_set1_epi32(start), odd = even;  // quarters of the outputs, by fours
+  const DepthwiseLayout::Pair* pairs = layout_.pairs().data();
+  for (size_t p = 0; p < weights_.size(); ++p) {
+    const __m512i weights = _mm512_set1_epi32(weights_[p]);
+    const __m512i a = Widened(at + pairs[p].at_first, flips);
+    const __m512i b = Widened(at + pairs[p].at_second, flips);
+    even = _mm512_dpwssd_epi32(even, _mm512_unpacklo_epi16(a, b), weights);
+    odd = _mm512_dpwssd_epi32(odd, _mm512_unpackhi_epi16(a, b), weights);
+  }
+  const __m512i first = _mm512_setr_epi64(0, 1, 8, 9, 2, 3, 10, 11);
+  const __m512i second = _mm512_setr_epi64(4, 5, 12, 13, 6, 7, 14, 15);
+  _mm512_storeu_si512(sums, _mm512_permutex2var_epi64(even, first, odd));
+  _mm512_storeu_si512(sums + 16, _mm512_permutex2var_epi64(even, second, odd));
+}
+
 template <int kVectors>
 void DepthwiseWeights::SumVectors(const uint8_t* at, uint8_t flip, int32_t start,
                                   int32_t* sums) const {
@@ -141,7 +182,9 @@ void DepthwiseWeights::Sum(const uint8_t* at, int64_t columns, uint8_t flip, int
                            int32_t* sums) const {
   if (columns <= 8) return SumVectors<1>(at, flip, start, sums);
   if (columns <= 16) return SumVectors<2>(at, flip, start, sums);
-  return SumVectors<4>(at, flip, start, sums);
+  if (!layout_.wide()) return SumVectors<4>(at, flip, start, sums);
+  return layout_.side_by_side() ? SumSideBySideWide(at, flip, start, sums)
+                                : SumInterleavedWide(at, flip, start, sums);
 }
 
 }  // namespace onward

@@ -10,8 +10,9 @@
 
 #include "absl/container/inlined_vector.h"
 #include "core/device/plan/window.h"
+#include "core/ops/quantize/byte_operand.h"
 #include "core/ops/quantize/byte_planes.h"
-#include "core/ops/quantize/requantize.h"
+#include "core/ops/quantize/integer_gemm.h"
 
 namespace onward {
 
@@ -21,7 +22,9 @@ namespace onward {
 class DepthwiseLayout {
  public:
   // None where groups have more than one output channel, or planes would be too large.
-  static std::optional<DepthwiseLayout> Of(const ConvGeometry& geometry);
+  // What `cpu` has changes the speed, not the results.
+  static std::optional<DepthwiseLayout> Of(const ConvGeometry& geometry,
+                                           const CpuFeatures& cpu = ThisCpu());
 
   // The input with its padding; each group's channels are filled in by themselves.
   const BytePlanes& planes() const { return planes_; }
@@ -29,6 +32,7 @@ class DepthwiseLayout {
   int64_t rows_out() const { return rows_out_; }
   int64_t columns_out() const { return columns_out_; }
   bool side_by_side() const { return side_by_side_; }
+  bool wide() const { return wide_; }
   // Where the windows of one row of outputs begin.
   int64_t RowBegin(int64_t row) const { return row * row_step_; }
   int64_t ColumnBegin(int64_t column) const { return column * column_step_; }
@@ -40,10 +44,11 @@ class DepthwiseLayout {
   const std::vector<Pair>& pairs() const { return pairs_; }
 
  private:
-  DepthwiseLayout(const ConvGeometry& geometry, BytePlanes planes, bool side_by_side);
+  DepthwiseLayout(const ConvGeometry& geometry, BytePlanes planes, bool side_by_side, bool wide);
 
   BytePlanes planes_;
   bool side_by_side_;
+  bool wide_;  // products with AVX-512 VNNI
   int64_t group_bytes_, rows_out_, columns_out_, row_step_, column_step_;
   std::vector<Pair> pairs_;
 };
@@ -67,6 +72,9 @@ class DepthwiseWeights {
   void SumSideBySide(const uint8_t* at, int32_t start, int32_t* sums) const;
   template <int kVectors, bool kFlip>
   void SumInterleaved(const uint8_t* at, int32_t start, int32_t* sums) const;
+  // All kLineOutputs.
+  void SumSideBySideWide(const uint8_t* at, uint8_t flip, int32_t start, int32_t* sums) const;
+  void SumInterleavedWide(const uint8_t* at, uint8_t flip, int32_t start, int32_t* sums) const;
   template <int kVectors>
   void SumVectors(const uint8_t* at, uint8_t flip, int32_t start, int32_t* sums) const;
 

@@ -18,10 +18,10 @@
 #include "core/device/kernel.h"
 #include "core/device/plan/window.h"
 #include "core/ops/cpu/adapt.h"
+#include "core/ops/quantize/byte_operand.h"
 #include "core/ops/quantize/byte_planes.h"
 #include "core/ops/quantize/depthwise.h"
 #include "core/ops/quantize/integer_gemm.h"
-#include "core/ops/quantize/requantize.h"
 
 namespace onward {
 

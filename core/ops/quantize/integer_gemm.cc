@@ -127,6 +127,34 @@ void Interleave(const uint8_t* const* rows, __m256i flip, uint8_t* to) {
   _mm256_storeu_si256(out + 3, _mm256_permute2x128_si256(q2, q3, 0x31));
 }
 
+// The same of two times four rows, one after the other.
+[[gnu::target("avx512f,avx512bw")]] void InterleaveTwo(const uint8_t* const* rows, uint8_t flip,
+                                                       uint8_t* to) {
+  const __m512i flips = _mm512_set1_epi8(static_cast<char>(flip));
+  __m512i r[kGroup];
+#pragma GCC unroll 4
+  for (int i = 0; i < kGroup; ++i) {
+    const __m256i first = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(rows[i]));
+    const __m256i second = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(rows[kGroup + i]));
+    r[i] = _mm512_xor_si512(_mm512_inserti64x4(_mm512_castsi256_si512(first), second, 1), flips);
+  }
+  const __m512i low01 = _mm512_unpacklo_epi8(r[0], r[1]), high01 = _mm512_unpackhi_epi8(r[0], r[1]);
+  const __m512i low23 = _mm512_unpacklo_epi8(r[2], r[3]), high23 = _mm512_unpackhi_epi8(r[2], r[3]);
+  const __m512i q0 = _mm512_unpacklo_epi16(low01, low23), q1 = _mm512_unpackhi_epi16(low01, low23);
+  const __m512i q2 = _mm512_unpacklo_epi16(high01, high23);
+  const __m512i q3 = _mm512_unpackhi_epi16(high01, high23);
+  // Quarters of each register: those of q0 to q3 that are alike follow one another.
+  constexpr int kEven = 0x88, kOdd = 0xdd;
+  const __m512i even01 = _mm512_shuffle_i32x4(q0, q1, kEven);
+  const __m512i odd01 = _mm512_shuffle_i32x4(q0, q1, kOdd);
+  const __m512i even23 = _mm512_shuffle_i32x4(q2, q3, kEven);
+  const __m512i odd23 = _mm512_shuffle_i32x4(q2, q3, kOdd);
+  _mm512_storeu_si512(to, _mm512_shuffle_i32x4(even01, even23, kEven));
+  _mm512_storeu_si512(to + 64, _mm512_shuffle_i32x4(odd01, odd23, kEven));
+  _mm512_storeu_si512(to + 128, _mm512_shuffle_i32x4(even01, even23, kOdd));
+  _mm512_storeu_si512(to + 192, _mm512_shuffle_i32x4(odd01, odd23, kOdd));
+}
+
 int16_t Widened(uint8_t number, bool is_unsigned) {
   return is_unsigned ? static_cast<int16_t>(number) : static_cast<int8_t>(number);
 }
@@ -174,7 +202,15 @@ void IntegerGemm::PackPanel(const uint8_t* base, const int64_t* offsets, int64_t
   const __m256i flips = _mm256_set1_epi8(static_cast<char>(flip));
   uint8_t edge[kGroup][kPanelColumns] = {};
   alignas(32) uint8_t group[kGroup * kPanelColumns];
-  for (int64_t k = 0; k < padded_; k += kGroup) {
+  int64_t k = 0;
+  if (wide_ && columns == kPanelColumns) {
+    for (; k + 2 * kGroup <= depth_; k += 2 * kGroup) {
+      const uint8_t* rows[2 * kGroup];
+      for (int64_t i = 0; i < 2 * kGroup; ++i) rows[i] = base + offsets[k + i];
+      InterleaveTwo(rows, flip, static_cast<uint8_t*>(panel) + k * kPanelColumns);
+    }
+  }
+  for (; k < padded_; k += kGroup) {
     const uint8_t* rows[kGroup];
     for (int64_t i = 0; i < kGroup; ++i) {
       // What stands beyond the depth is multiplied with zeros of the rows.

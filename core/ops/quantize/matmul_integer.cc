@@ -13,6 +13,7 @@
 #include "core/ops/cpu/adapt.h"
 #include "core/ops/matmul/matmul.h"
 #include "core/ops/movement/movement.h"
+#include "core/ops/quantize/byte_operand.h"
 #include "core/ops/quantize/granularity.h"
 #include "core/ops/quantize/integer_gemm.h"
 #include "core/ops/quantize/quantize.h"
@@ -256,6 +257,7 @@ void RunQLinear(const Product& product, const KernelCall& call) {
   }
   const auto a_count = static_cast<int64_t>(a_scales.size());
   const auto b_count = static_cast<int64_t>(b_scales.size());
+  const RequantizeFunction<T> requantize = RequantizeFor<T>();
   product.Run(call, 0, 3, call.inputs[2], call.inputs[5],
               [&](int64_t p, int64_t row, int64_t column, int64_t n, const int32_t* sums) {
                 alignas(32) float scales[kPanelColumns] = {};
@@ -267,7 +269,7 @@ void RunQLinear(const Product& product, const KernelCall& call) {
                 T* to = y + (p * plan.m + row) * plan.n + column;
                 T panel[kPanelColumns];
                 const bool whole = n == kPanelColumns;
-                RequantizePanel(sums, 0, scales, b_count == 1, zero, whole ? to : panel);
+                requantize(sums, 0, scales, b_count == 1, zero, whole ? to : panel);
                 if (!whole) std::copy_n(panel, n, to);
               });
 }

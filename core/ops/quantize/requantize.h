@@ -1,45 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// What follows a product of integers: zero points, and the way back to 8 bits.
+// What follows a product of integers: the way back to 8 bits.
 #ifndef ONWARD_CORE_OPS_QUANTIZE_REQUANTIZE_H_
 #define ONWARD_CORE_OPS_QUANTIZE_REQUANTIZE_H_
 
 #include <cstdint>
+#include <limits>
 
-#include "core/ops/quantize/integer_gemm.h"
+#include "core/base/cpu_features.h"
 #include "core/ops/quantize/rounding.h"
-#include "core/tensor/tensor.h"
 
 namespace onward {
-
-// A tensor of 8-bit integers as one side of a product sees it.
-struct ByteOperand {
-  bool is_signed = false;      // as stored
-  bool wanted_signed = false;  // by the product
-  uint8_t flip() const { return is_signed == wanted_signed ? 0 : 0x80; }
-  // A stored number, or none for zero, in the product's range.
-  int32_t Number(const Tensor* stored, int64_t i) const {
-    const uint8_t raw = stored == nullptr ? 0 : stored->data<uint8_t>()[i];
-    const uint8_t flipped = raw ^ flip();
-    return wanted_signed ? static_cast<int8_t>(flipped) : static_cast<int32_t>(flipped);
-  }
-};
-
-// sum (a - za)(b - zb) = sum ab + zb * (depth * za - sum a) - za * sum b, modulo 2^32, for a row
-// a and a column b. The middle term:
-inline int32_t OfColumnZero(int32_t column_zero, int32_t row_zero, int32_t row_sum, int64_t depth) {
-  return static_cast<int32_t>(static_cast<uint32_t>(column_zero) *
-                              (static_cast<uint32_t>(depth) * static_cast<uint32_t>(row_zero) -
-                               static_cast<uint32_t>(row_sum)));
-}
-
-// The last one, taken from the sums of n columns.
-inline void RemoveRowZero(int32_t row_zero, const int32_t* column_sums, int64_t n, int32_t* sums) {
-  for (int64_t c = 0; c < n; ++c) {
-    sums[c] = static_cast<int32_t>(static_cast<uint32_t>(sums[c]) -
-                                   static_cast<uint32_t>(row_zero) *
-                                       static_cast<uint32_t>(column_sums[c]));
-  }
-}
 
 // y = saturate(round((v + bias) * scale) + zero) of a panel's columns; scales per column, or
 // one for all.
@@ -56,6 +26,34 @@ void RequantizePanel(const int32_t* v, int32_t bias, const float* scales, bool o
                              one_scale ? scale : _mm256_loadu_ps(scales + 8 * j));
       },
       y);
+}
+
+// The same with AVX-512, bit for bit.
+template <typename T>
+[[gnu::target("avx512f")]] void RequantizePanelWide(const int32_t* v, int32_t bias,
+                                                    const float* scales, bool one_scale, float zero,
+                                                    T* y) {
+  const __m512 low = _mm512_set1_ps(static_cast<float>(std::numeric_limits<T>::min()) - zero);
+  const __m512 high = _mm512_set1_ps(static_cast<float>(std::numeric_limits<T>::max()) - zero);
+  const __m512i add = _mm512_set1_epi32(bias), zeros = _mm512_set1_epi32(static_cast<int>(zero));
+  __m512 scale = _mm512_set1_ps(scales[0]);
+#pragma GCC unroll 2
+  for (int j = 0; j < 2; ++j) {
+    if (!one_scale) scale = _mm512_loadu_ps(scales + 16 * j);
+    const __m512i sum = _mm512_add_epi32(_mm512_loadu_si512(v + 16 * j), add);
+    const __m512 q = _mm512_mul_ps(_mm512_cvtepi32_ps(sum), scale);
+    const __m512 inside = _mm512_min_ps(_mm512_max_ps(q, low), high);
+    const __m512i whole = _mm512_add_epi32(_mm512_cvtps_epi32(inside), zeros);
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(y + 16 * j), _mm512_cvtepi32_epi8(whole));
+  }
+}
+
+template <typename T>
+using RequantizeFunction = void (*)(const int32_t*, int32_t, const float*, bool, float, T*);
+
+template <typename T>
+RequantizeFunction<T> RequantizeFor(const CpuFeatures& cpu = ThisCpu()) {
+  return cpu.avx512f ? RequantizePanelWide<T> : RequantizePanel<T>;
 }
 
 }  // namespace onward

@@ -40,7 +40,8 @@ std::vector<Row> Rows() {
       {"Uneven", absl::StrCat("p = Pad (x, uneven)\n", kConv), {0, 1, 2, 1}},
       {"OfAGivenZero", absl::StrCat("p = Pad (x, uneven, zero)\n", kConv), {0, 1, 2, 1}},
       {"AlongSomeAxes", absl::StrCat("p = Pad (x, both, zero, last)\n", kConv), {2, 1, 0, 3}},
-      {"BesideItsOwn", "p = Pad (x, uneven)\ny = Conv <pads = [1, 0, 0, 3]> (p, w)\n",
+      {"BesideItsOwn",
+       "p = Pad (x, uneven)\ny = Conv <pads = [1, 0, 0, 3]> (p, w)\n",
        {1, 1, 2, 4}},
       {"Valid", "p = Pad (x, uneven)\ny = Conv <auto_pad = \"VALID\"> (p, w)\n", {0, 1, 2, 1}},
       {"Strided", "p = Pad (x, uneven)\ny = Conv <strides = [2, 2]> (p, w)\n", {0, 1, 2, 1}},
@@ -50,9 +51,12 @@ std::vector<Row> Rows() {
       {"OfMirrored", absl::StrCat("p = Pad <mode = \"reflect\"> (x, uneven)\n", kConv), {}},
       {"Cut", absl::StrCat("p = Pad (x, less)\n", kConv), {}},
       {"OfChannels",
-       "p = Pad (x, channels)\ns = Identity (w)\nv = Pad (s, channels)\ny = Conv (p, v)\n", {}},
-      {"ReadTwice", absl::StrCat("p = Pad (x, uneven)\ns = ReduceSum (p)\n",
-                                 "c = Conv (p, w)\ny = Add (c, s)\n"), {}},
+       "p = Pad (x, channels)\ns = Identity (w)\nv = Pad (s, channels)\ny = Conv (p, v)\n",
+       {}},
+      {"ReadTwice",
+       absl::StrCat("p = Pad (x, uneven)\ns = ReduceSum (p)\n",
+                    "c = Conv (p, w)\ny = Add (c, s)\n"),
+       {}},
       {"Kept", absl::StrCat("p = Pad (x, uneven)\n", kConv), {}, {"p"}},
       {"AVariable", absl::StrCat("p = Pad (x, uneven)\n", kConv), {}, {"uneven"}},
   };
@@ -82,8 +86,9 @@ class PaddedConv : public testing::TestWithParam<Row> {};
 TEST_P(PaddedConv, Holds) {
   const Row& row = GetParam();
   const Graph before = TypedGraph(TextOf(row));
-  const std::optional<Graph> after = Recognised(
-      before, row.keep, row.pads.empty() ? std::vector<std::string>() : std::vector<std::string>{"Conv"});
+  const std::optional<Graph> after =
+      Recognised(before, row.keep,
+                 row.pads.empty() ? std::vector<std::string>() : std::vector<std::string>{"Conv"});
   if (!after.has_value()) return;
   EXPECT_EQ(after->nodes.back().Ints("pads"), row.pads);
   const Tensor expected = Result(before), got = Result(*after);

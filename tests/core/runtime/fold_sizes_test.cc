@@ -49,8 +49,11 @@ class FoldSizesTest : public testing::TestWithParam<Row> {};
 TEST_P(FoldSizesTest, FoldsWhatIsKnown) {
   Graph graph = TypedGraph(
       "<ir_version: 10, opset_import: [\"\" : 20]>\n"
-      "g (float[2, 3] x, int64[2] fed) => (" + GetParam().type + " y) <int64[2] fed = {1, 2}, int64[2] state = {3, 4}, "
-      "int64[2] two = {5, 6}, float[2] f = {0.5, 1.5}, int64[1] most = {2000}, int64 zero = {0}>\n{" +
+      "g (float[2, 3] x, int64[2] fed) => (" +
+      GetParam().type +
+      " y) <int64[2] fed = {1, 2}, int64[2] state = {3, 4}, "
+      "int64[2] two = {5, 6}, float[2] f = {0.5, 1.5}, int64[1] most = {2000}, int64 zero = "
+      "{0}>\n{" +
       GetParam().body + "}");
   FoldSizes({"state"}, DefaultEnvironment().cpu(), DefaultEnvironment().operators(), &graph);
   EXPECT_EQ(OperatorsOf(graph), GetParam().left) << ToText(graph);
@@ -65,8 +68,12 @@ INSTANTIATE_TEST_SUITE_P(
         {"OfVariables", "y = Add(two, state)", {"Add"}},
         {"OfInputs", "s = Shape(x) y = Add(two, s)", {"Shape", "Add"}},
         {"Floats", "y = Add(f, f)", {"Add"}, "float[2]"},
-        {"Many", "y = ConstantOfShape <value = int64[1] {7}> (most)", {"ConstantOfShape"}, "int64[2000]"},
-        {"Draws", "a = RandomUniformLike <dtype = 1> (f) y = Cast <to = 7> (a)",
+        {"Many",
+         "y = ConstantOfShape <value = int64[1] {7}> (most)",
+         {"ConstantOfShape"},
+         "int64[2000]"},
+        {"Draws",
+         "a = RandomUniformLike <dtype = 1> (f) y = Cast <to = 7> (a)",
          {"RandomUniformLike", "Cast"}},
         {"WhatFails", "y = Gather(two, two)", {"Gather"}},
     }),
