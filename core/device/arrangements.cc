@@ -2,12 +2,17 @@
 #include "core/device/arrangements.h"
 
 #include "absl/algorithm/container.h"
+#include "absl/strings/str_cat.h"
 
 namespace onward {
 
 Arrangements::Key Arrangements::KeyOf(absl::Span<const Tensor* const> constants, std::string form) {
   Key key{{}, std::move(form)};
-  for (const Tensor* t : constants) key.first.push_back(t->raw());
+  for (const Tensor* t : constants) {
+    key.first.push_back(t->raw());
+    // Files may give the same bytes twice, with other types.
+    absl::StrAppend(&key.second, " ", DTypeName(t->dtype()), t->shape().ToString());
+  }
   return key;
 }
 

@@ -35,7 +35,8 @@ class Arrangements {
   }
 
  private:
-  // Constants are told apart by where they lie, which holds as long as they are held here, too.
+  // Constants are told apart by their types and where they lie, which holds as long as they are
+  // held here, too.
   struct Entry {
     std::vector<Tensor> constants;
     std::weak_ptr<const void> made;

@@ -31,6 +31,14 @@ TEST_F(ArrangementsTest, IsMadeOnceForAConstantAndAForm) {
   EXPECT_EQ(made_, 3);
 }
 
+TEST_F(ArrangementsTest, KnowsTheSameBytesInAnotherShape) {
+  const Tensor a = Tensor::FromValues<float>({2, 3}, {1, 2, 3, 4, 5, 6});
+  const Tensor b(DType::kFloat, Shape{3, 2}, const_cast<void*>(a.raw()),
+                 std::make_shared<Tensor>(a));
+  const auto first = Turned(a, "turned");
+  EXPECT_NE(Turned(b, "turned"), first);
+}
+
 TEST_F(ArrangementsTest, GoesWithTheLastWhoHoldsIt) {
   const Tensor a = Tensor::FromValues<float>({2}, {1, 2});
   std::weak_ptr<const Numbers> held = Turned(a, "rows");

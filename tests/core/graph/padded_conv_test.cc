@@ -63,10 +63,7 @@ std::vector<Row> Rows() {
 }
 
 Tensor Result(const Graph& graph) {
-  CompileOptions options;
-  options.device = &DefaultEnvironment().cpu();
-  options.operators = &DefaultEnvironment().operators();
-  Session session(graph, options);
+  Session session(graph, DefaultEnvironment().compile_options());
   TensorMap feeds;
   for (const auto& [name, shape] :
        {std::pair("x", Shape{2, 3, 5, 6}), std::pair("w", Shape{4, 3, 3, 3})}) {

@@ -16,10 +16,7 @@ using ::testing::HasSubstr;
 Session SessionOf(const std::string& text) {
   auto graph = RunnableGraph(TextModel(text), DefaultEnvironment());
   EXPECT_TRUE(graph.ok()) << graph.status();
-  CompileOptions options;
-  options.device = &DefaultEnvironment().cpu();
-  options.operators = &DefaultEnvironment().operators();
-  return Session(*std::move(graph), options);
+  return Session(*std::move(graph), DefaultEnvironment().compile_options());
 }
 
 TensorMap OutputsOf(Session& session, const TensorMap& feeds) {

@@ -17,9 +17,7 @@ class Signatures : public testing::Test {
   Session SessionOf(const std::string& text) {
     auto graph = RunnableGraph(TextModel(text), DefaultEnvironment());
     EXPECT_TRUE(graph.ok()) << graph.status();
-    CompileOptions options;
-    options.device = &DefaultEnvironment().cpu();
-    options.operators = &DefaultEnvironment().operators();
+    CompileOptions options = DefaultEnvironment().compile_options();
     options.planned = [this](const Plan&) { ++plans_; };
     return Session(*std::move(graph), options);
   }
