@@ -12,8 +12,8 @@ namespace onward {
 // bodies, and what is left behind values that only data can shape.
 struct PlanFamily {
   Arrangements arrangements;
-  // What all plans together keep beside arenas, arrangements and the graphs' constants; an
-  // estimate.
+  // What all plans together keep beside arrangements, the graphs' constants and the program's own
+  // arena; an estimate. Arenas of the programs within it count.
   size_t kept_bytes = 0;
 };
 

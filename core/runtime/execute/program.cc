@@ -65,14 +65,15 @@ bool FeedType::Matches(const Value& value) const {
 }
 
 Program::Program(std::shared_ptr<const Graph> graph, CompileOptions options)
-    : graph_(std::move(graph)), options_(std::move(options)) {
+    : graph_(std::move(graph)), options_(std::move(options)), inner_(options_.family != nullptr) {
   ShareQueues(&options_);
-  if (options_.family == nullptr) options_.family = std::make_shared<PlanFamily>();
+  if (!inner_) options_.family = std::make_shared<PlanFamily>();
   for (const NamedType& in : graph_->FeedInputs()) inputs_.push_back(in.name);
 }
 
 Program::~Program() {
   while (!entries_.empty()) DropLast();
+  if (inner_) options_.family->kept_bytes -= arena_->memory.bytes();
 }
 
 Executor* Program::Find(size_t signature, absl::FunctionRef<bool(const Entry&)> matches) {
@@ -170,6 +171,7 @@ absl::StatusOr<Executor*> Program::Prepare(std::vector<FeedType> types) {
   ONWARD_ASSIGN_OR_RETURN(std::shared_ptr<const Plan> plan, Compile(*graph_, options));
   const size_t bytes = BytesOf(*plan);
   MakeRoomFor(*plan);
+  const size_t arena = arena_->memory.bytes();
   try {
     entries_.push_front(
         {signature, std::move(types), bytes, std::make_unique<Executor>(std::move(plan), arena_)});
@@ -179,6 +181,7 @@ absl::StatusOr<Executor*> Program::Prepare(std::vector<FeedType> types) {
   }
   by_signature_.emplace(signature, entries_.begin());
   options_.family->kept_bytes += bytes;
+  if (inner_) options_.family->kept_bytes += arena_->memory.bytes() - arena;
   return entries_.front().executor.get();
 }
 

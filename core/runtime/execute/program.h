@@ -55,6 +55,7 @@ class Program {
 
   std::shared_ptr<const Graph> graph_;
   CompileOptions options_;
+  const bool inner_;  // one of a family that is there already
   std::vector<std::string> inputs_;
   Entries entries_;  // the one used last comes first
   std::unordered_multimap<size_t, Entries::iterator> by_signature_;

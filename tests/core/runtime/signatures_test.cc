@@ -95,6 +95,26 @@ TEST_F(Signatures, KeepLittleMemory) {
   EXPECT_LT(HeldTensorBytes() - before, int64_t{80} << 20);
 }
 
+// Every plan of the graph has a body of its own, with an arena.
+TEST_F(Signatures, KeepLittleMemoryOfBodies) {
+  Session session = SessionOf(R"(g (float[N, 1024] x) => (float[N, 1024] y) {
+    most = Constant <value = int64 {2}> ()
+    yes = Constant <value = bool {1}> ()
+    y = Loop(most, yes, x) <body = b (int64 i, bool c, float[N, 1024] s) => (bool still, float[N, 1024] t) {
+      still = Identity(c)
+      axes = Constant <value = int64[1] {1}> ()
+      u = CumSum(s, i)
+      m = ReduceMax(u, axes)
+      t = Sub(u, m)
+    }>
+  })");
+  Run(session, Ramp({1000, 1024}));
+  const int64_t before = HeldTensorBytes();
+  for (int64_t n = 1001; n < 1160; ++n) Run(session, Ramp({n, 1024}));
+  EXPECT_EQ(plans_, 160);
+  EXPECT_LT(HeldTensorBytes() - before, int64_t{400} << 20);
+}
+
 // Every iteration of a loop that carries a growing tensor has a signature of its own.
 TEST_F(Signatures, GrowInALoop) {
   Session session = SessionOf(R"(g (float[N, 2] x) => (float[M, 2] y) {
